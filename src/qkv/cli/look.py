@@ -1,0 +1,61 @@
+"""``qkv look``: what a model looked at."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qkv.cli.verb import run_verb
+
+__all__ = ["main"]
+
+EXAMPLES = """examples:
+  qkv look runs/ko-en '나는 학생이다'                      # writes look.html, one offline page
+  qkv look runs/ko-en '나는 학생이다' --out cross.svg --layers 'decoder.*.cross'
+  qkv look runs/ko-en '나는 학생이다' --out look.safetensors   # the record itself; .json too
+  qkv look runs/ko-en '나는 학생이다' --target 'I am a student.'   # another translation than the model's own
+"""
+
+
+def look(
+    run: Path,
+    text: str,
+    out: Path = Path("look.html"),
+    layers: str = "*",
+    heads: list[int] | None = None,
+    target: str | None = None,
+    beam: int | None = None,
+    device: str | None = None,
+    threads: int | None = None,
+) -> None:
+    """Translate a sentence and show what every layer and head looked at while the model said what it said.
+
+    Args:
+        run: the folder of a trained run.
+        text: the sentence.
+        out: what to write: .html (a page), .svg or .png (a picture), .safetensors or .json (the record).
+        layers: names of the layers to keep, * matching anything.
+        heads: heads to keep.
+        target: look at this translation instead of the model's own.
+        beam: hypotheses of the search whose answer is looked at; the run's own setting if not given.
+        device: cpu, cuda, mps ...
+        threads: CPU threads.
+    """
+    from dataclasses import replace
+
+    from qkv.cli.devices import prepare_device
+    from qkv.look.write import write
+    from qkv.tasks.load import load
+
+    translator = load(run, prepare_device(device, threads))
+    if target is None:
+        answer = translator(text, how=replace(translator.search, beam=beam or translator.search.beam))
+    else:
+        answer = next(translator.score([(text, target)]))
+    seen = translator.look_at(answer, layers=layers, heads=heads)
+    write(seen, out)
+    print(answer.text)
+    print(f"wrote {out}: {len(seen)} layers")
+
+
+def main(argv: Sequence[str]) -> int:
+    run_verb(look, "look", argv, EXAMPLES)
+    return 0

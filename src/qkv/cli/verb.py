@@ -1,0 +1,43 @@
+"""From a function to a verb: its parameters are the options, its docstring is the help."""
+
+import inspect
+from argparse import ArgumentError as ParsingError
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jsonargparse import ArgumentParser
+
+from qkv.errors import ConfigError
+from qkv.train.options import Help, in_one_sentence, nearest_key
+
+__all__ = ["run_verb"]
+
+
+def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples: str = "") -> Any:
+    """Call ``verb`` with what the command line says: parameters without a default are positional.
+
+    A true-or-false option may stand alone (``--json``). Raises ConfigError for anything that ``verb`` does not take.
+    """
+    parameters = inspect.signature(verb).parameters
+    alone = {"--" + key for key, parameter in parameters.items() if parameter.annotation is bool}
+    words = []
+    for i, word in enumerate(argv):
+        if word.startswith("--"):
+            key, equals, value = word.partition("=")
+            word = "--" + key[2:].replace("-", "_") + equals + value  # --n-best is --n_best
+            if word in alone and argv[i + 1 : i + 2] not in (["true"], ["false"]):
+                word += "=true"
+        words.append(word)
+    parser = ArgumentParser(prog=f"qkv {name}", exit_on_error=False, allow_abbrev=False, epilog=examples, formatter_class=Help)
+    parser.description = inspect.getdoc(verb).partition("\n\n")[0]
+    parser.add_function_arguments(verb, as_positional=True)
+    known = set(parameters)
+    for word in words:
+        key = word[2:].split("=")[0]
+        if word.startswith("--") and len(word) > 2 and key not in known | {"help"}:
+            raise ConfigError(f"there is no option --{key}", remedy=nearest_key(key, known, "--"))
+    try:
+        parsed = parser.parse_args(words)
+    except ParsingError as error:
+        raise in_one_sentence(error) from None
+    return verb(**parser.instantiate(parsed))

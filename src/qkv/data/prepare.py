@@ -1,0 +1,269 @@
+"""Sentence pairs made ready for training: checked, encoded by a codec, kept in the run's folder.
+
+What is kept is keyed by the content of the files, the codec and the settings: a resumed run finds it, a run whose data
+has changed does not, and a damaged one is made again.
+"""
+
+import hashlib
+import json
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qkv.data.buckets import Batch, Buckets, by_length, pad
+from qkv.data.codec import Codec
+from qkv.data.doctor import HELD_OUT, KEPT, STRETCH, CleanPair, kept_pairs
+from qkv.data.lines import windows
+from qkv.data.normalise import Normaliser
+from qkv.data.pairs import PARTS, PairFiles, examine_all, open_part, resolve
+from qkv.data.report import Report
+from qkv.data.store import PairStore, StoreWriter
+from qkv.data.subwords import Subwords, default_words
+from qkv.errors import ConfigError, DataError
+
+__all__ = ["PreparedPairs", "prepare_pairs"]
+
+DEV_PAIRS = 1000  # of train become dev where none is named, but never more than one in twenty
+CHUNK = 8192  # pairs encoded at once
+SETTINGS = ("source", "target", "max_length", "max_ratio", "keep_duplicates")  # that decide what is kept
+
+
+@dataclass(frozen=True)
+class PreparedPairs:
+    """Pairs made ready. ``dev`` holds each held-out pair once, by length; ``dev_texts`` is line number -> (source,
+    target), cleaned but with capitals, for scores that compare text; a batch's ``ids`` are its keys."""
+
+    train: Buckets
+    dev: list[Batch]
+    dev_texts: dict[int, tuple[str, str]]
+    codec: Codec
+    report: list[str]
+    summary: dict[str, Any] = field(default_factory=dict)
+
+
+def prepare_pairs(data: PairFiles, folder: Path, seed: int, codec: Codec | None = None) -> PreparedPairs:
+    """Check, clean, learn the codec unless one is given, encode; keep what is derived in ``folder/data``.
+
+    With a codec and unchanged files and settings, what is kept is used again and nothing is read but checksums.
+    Several processes may call it at once: each result is whole before it is renamed into place, and all are equal.
+
+    Raises:
+        DataError: the data cannot be used: unequal line counts, nothing left to train on.
+        ConfigError: settings that cannot be, such as a vocabulary too small for the alphabet.
+    """
+    data, kept = resolve(data), Path(folder) / "data"
+    if not data.train:
+        raise ConfigError("there is nothing to train on", remedy="name it with --data.train")
+    if codec and data.bpe_dropout and not all(getattr(v, "made_of", "") == "bpe" for v in (codec.source, codec.target)):
+        raise ConfigError("BPE-dropout needs a BPE vocabulary of our own", remedy="leave --data.bpe_dropout at 0")
+    kept.mkdir(parents=True, exist_ok=True)
+    files = {part: corpus.fingerprint() for part in PARTS if (corpus := open_part(data, part))}
+    where = kept / _key(data, files, codec) if codec else None
+    opened = _open(where) if where else None
+    if opened is None:
+        with tempfile.TemporaryDirectory(prefix=f".partial-{socket.gethostname()}-{os.getpid()}-", dir=kept) as scratch:
+            report, notes = examine_all(data, Path(scratch))
+            report.raise_if_refused()
+            if not data.dev:
+                _hold_out(notes["train"], report)
+            codec = codec or _learn(data, notes["train"], report, Path(scratch))
+            where = kept / _key(data, files, codec)
+            opened = _open(where)
+            if opened is None:
+                _encode(data, notes, codec, report, Path(scratch) / "whole")
+                shutil.rmtree(where, ignore_errors=True)
+                _rename(Path(scratch) / "whole", where)
+                opened = _open(where)
+        if opened is None:
+            raise DataError("the encoded data cannot be read back", remedy="look for a failing disk", file=where)
+    _tidy(kept, where)
+    train, dev, dev_texts, report = opened
+    batches = Buckets(train, codec, data.batch_tokens, seed, data.bpe_dropout, data.max_length)
+    return PreparedPairs(
+        batches,
+        _in_order(dev, codec, data.batch_tokens),
+        dev_texts,
+        codec,
+        report.lines(),
+        {
+            **report.summary(),
+            "files_hash": files,
+            "codec_hash": codec.fingerprint(),
+            "pairs": len(train),
+            "dev_pairs": len(dev),
+        },
+    )
+
+
+def _key(data: PairFiles, files: dict[str, str], codec: Codec) -> str:
+    settings = {name: getattr(data, name) for name in SETTINGS}
+    whole = json.dumps([1, files, settings, codec.fingerprint()], sort_keys=True)
+    return hashlib.blake2b(whole.encode(), digest_size=12).hexdigest()
+
+
+def _hold_out(notes: np.ndarray, report: Report) -> None:
+    """Set some pairs of train apart, evenly spread, to be dev."""
+    pairs = report.kept["train"]
+    count, before = min(DEV_PAIRS, pairs // 20), 0
+    if not count:
+        raise DataError(f"{pairs} pairs are too few to hold some out", remedy="name held-out pairs with --data.dev")
+    for begin in range(0, len(notes), STRETCH):
+        state = notes["state"][begin : begin + STRETCH]
+        kept = np.flatnonzero(state == KEPT)
+        rank = before + np.arange(len(kept))
+        state[kept[rank * count // pairs != (rank + 1) * count // pairs]] = HELD_OUT
+        before += len(kept)
+    report.kept["train"] -= count
+    report.remarks.append(f"dev: none is named, so {count:,} pairs of train, evenly spread, are held out as dev")
+
+
+@dataclass(frozen=True)
+class _Texts:
+    """Lines of files, from the beginning each time, one at a time."""
+
+    files: tuple[Path, ...]
+
+    def __iter__(self) -> Iterator[str]:
+        for file in self.files:
+            with open(file, encoding="utf-8", newline="\n") as lines:
+                for line in lines:
+                    yield line[:-1]
+
+
+def _learn(data: PairFiles, notes: np.ndarray, report: Report, scratch: Path) -> Codec:
+    """Learn the vocabulary or vocabularies from the kept pairs of train, or an even sample of them."""
+    corpus, count = open_part(data, "train"), report.kept["train"]
+    words, normaliser = data.words or default_words(count), Normaliser(data.lowercase, data.strip_accents)
+    # A vocabulary reads its text twice; files of clean text keep it out of memory.
+    left, right = scratch / "source.txt", scratch / "target.txt"
+    used = 0
+    with (
+        open(left, "w", encoding="utf-8", newline="\n") as sources,
+        open(right, "w", encoding="utf-8", newline="\n") as targets,
+    ):
+        for i, pair in enumerate(kept_pairs(corpus, notes)):
+            if count <= data.learn_from or i * data.learn_from // count != (i + 1) * data.learn_from // count:
+                sources.write(pair.source + "\n")
+                targets.write(pair.target + "\n")
+                used += 1
+    if data.joint:
+        source = target = Subwords.learn(_Texts((left, right)), words, data.vocabulary, normaliser)
+        learned = {"both languages": source}
+    else:
+        source, target = (Subwords.learn(_Texts((file,)), words, data.vocabulary, normaliser) for file in (left, right))
+        learned = {data.source: source, data.target: target}
+    for name, vocabulary in learned.items():
+        short = f" ({data.words:,} were asked for; the text gives no more)" if vocabulary.size < data.words else ""
+        report.remarks.append(
+            f"vocabulary: {vocabulary.size:,} pieces ({data.vocabulary}) for {name}{short}, "
+            f"learned from {used:,} of {count:,} pairs"
+        )
+    return Codec(source, target, Subwords.start)
+
+
+def _encode(data: PairFiles, notes: dict[str, np.ndarray], codec: Codec, report: Report, whole: Path) -> None:
+    """Write the encoded train and dev, the texts of dev and the report into the new folder ``whole``."""
+    train = open_part(data, "train")
+    parts = {"train": (train.source_file, kept_pairs(train, notes["train"]))}
+    if "dev" in notes:
+        dev = open_part(data, "dev")
+        parts["dev"] = (dev.source_file, kept_pairs(dev, notes["dev"]))
+    else:
+        parts["dev"] = (train.source_file, kept_pairs(train, notes["train"], HELD_OUT))
+    whole.mkdir()
+    for part, (file, pairs) in parts.items():
+        with (
+            StoreWriter(whole / part, codec.source.size, codec.target.size) as store,
+            open(whole / f"{part}.jsonl" if part == "dev" else os.devnull, "w", encoding="utf-8") as texts,
+        ):
+            for chunk in windows(pairs, CHUNK):
+                fitting = _fitting(chunk, codec, data.max_length, part, file, report)
+                store.add([p[1] for p in fitting], [p[2] for p in fitting], [p[0].line for p in fitting])
+                for pair, _, _ in fitting:
+                    texts.write(json.dumps([pair.line, pair.source, pair.target], ensure_ascii=False) + "\n")
+        if part in report.kept:
+            report.kept[part] = store.count
+        if not store.count:
+            raise DataError(
+                f"no pair of {part} has at most {data.max_length} pieces", remedy="raise --data.max_length", file=file
+            )
+    (whole / "report.json").write_text(
+        json.dumps(report.summary(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8"
+    )
+
+
+def _fitting(
+    pairs: list[CleanPair], codec: Codec, max_length: int, part: str, file: str, report: Report
+) -> list[tuple[CleanPair, list[int], list[int]]]:
+    """The pairs of at most ``max_length`` pieces with their ids; the others are counted."""
+    fitting = []
+    sources, targets = codec.source.encode([p.source for p in pairs]), codec.target.encode([p.target for p in pairs])
+    for pair, source, target in zip(pairs, sources, targets, strict=True):
+        if max(len(source), len(target)) <= max_length:
+            fitting.append((pair, source, target))
+        else:
+            where = f"{file}:{pair.line}: {max(len(source), len(target)):,} pieces"
+            report.add(part, f"pairs of more than {max_length} pieces", "dropped", where)
+    return fitting
+
+
+def _open(where: Path) -> tuple[PairStore, PairStore, dict[int, tuple[str, str]], Report] | None:
+    """What `_encode` wrote, or None if it is not there or not whole."""
+    try:
+        with open(where / "dev.jsonl", encoding="utf-8") as lines:
+            texts = {line: (source, target) for line, source, target in map(json.loads, lines)}
+        report = Report.from_summary(json.loads((where / "report.json").read_text(encoding="utf-8")))
+        return PairStore(where / "train"), PairStore(where / "dev"), texts, report
+    except (OSError, ValueError, KeyError, TypeError, DataError):
+        return None
+
+
+def _in_order(store: PairStore, codec: Codec, batch_tokens: int) -> list[Batch]:
+    """Each pair of a store once, widest first."""
+    every = np.arange(len(store))
+    widths = np.maximum(store.source.lengths(every), store.target.lengths(every)) + 1
+    return [
+        pad(
+            [[*store.source[i].tolist(), codec.source.end] for i in rows],
+            [[codec.start, *store.target[i].tolist(), codec.target.end] for i in rows],
+            codec,
+            store.lines[rows].tolist(),
+        )
+        for rows in by_length(widths, batch_tokens)
+    ]
+
+
+def _rename(whole: Path, where: Path) -> None:
+    try:
+        whole.rename(where)
+    except OSError:
+        if not where.is_dir():  # else another process was faster; its result is the same
+            raise
+
+
+def _tidy(kept: Path, where: Path) -> None:
+    """Remove what earlier data left, and what a killed process on this machine left half-made."""
+    for folder in kept.iterdir():
+        if folder.name.startswith(".partial-"):
+            host, _, process = folder.name.removeprefix(".partial-").rpartition("-")[0].rpartition("-")
+            if host == socket.gethostname() and process.isdigit() and not _alive(int(process)):
+                shutil.rmtree(folder, ignore_errors=True)
+        elif folder != where and (folder / "report.json").is_file():
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True

@@ -1,0 +1,87 @@
+"""What was found in the user's data, and what was done about it, as plain sentences with file and line."""
+
+from dataclasses import asdict, dataclass, field
+from typing import Any, Literal
+
+from qkv.errors import DataError
+
+__all__ = ["Finding", "Report"]
+
+Action = Literal["dropped", "mended", "noted"]
+EXAMPLES = 3
+
+
+@dataclass
+class Finding:
+    """One kind of fault in one part of the data: how often, and the first few places (``train.ko:17: ...``)."""
+
+    part: str
+    kind: str
+    action: Action
+    count: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        what = {"dropped": "dropped", "mended": "mended", "noted": "found, kept"}[self.action]
+        more = " ..." if self.count > len(self.examples) else ""
+        places = f" ({'; '.join(self.examples)}{more})" if self.examples else ""
+        return f"{self.part}: {self.count:,} {self.kind}, {what}{places}"
+
+
+@dataclass
+class Report:
+    """The data doctor's findings. ``refused`` holds what makes the data unusable, ready to raise."""
+
+    read: dict[str, int] = field(default_factory=dict)  # part -> pairs read
+    kept: dict[str, int] = field(default_factory=dict)
+    files: dict[str, list[str]] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    remarks: list[str] = field(default_factory=list)
+    refused: list[DataError] = field(default_factory=list)
+
+    def add(self, part: str, kind: str, action: Action, where: str = "", count: int = 1) -> None:
+        """Count a fault; ``where`` is shown if it is among the first few."""
+        finding = self.find(part, kind)
+        if finding is None:
+            finding = Finding(part, kind, action)
+            self.findings.append(finding)
+        finding.count += count
+        if where and len(finding.examples) < EXAMPLES:
+            finding.examples.append(where)
+
+    def find(self, part: str, kind: str) -> Finding | None:
+        return next((f for f in self.findings if f.part == part and f.kind == kind), None)
+
+    def count(self, part: str, kind: str) -> int:
+        """How often ``kind`` was found in ``part``; 0 if never."""
+        found = self.find(part, kind)
+        return found.count if found else 0
+
+    def lines(self) -> list[str]:
+        """Everything as sentences: each part's counts, then what was dropped, mended and noted, then remarks."""
+        lines = []
+        for part, read in self.read.items():
+            kept = self.kept.get(part, read)
+            files = " and ".join(self.files.get(part, ()))
+            lines.append(f"{part}: {read:,} pairs read from {files}, {kept:,} kept")
+            lines += [
+                str(f)
+                for action in ("dropped", "mended", "noted")
+                for f in self.findings
+                if (f.part, f.action) == (part, action)
+            ]
+        return lines + self.remarks + [f"refused: {error}" for error in self.refused]
+
+    def summary(self) -> dict[str, Any]:
+        """The same as plain data for JSON; `from_summary` reads it."""
+        plain = asdict(self) | {"refused": [str(error) for error in self.refused]}
+        return plain
+
+    @classmethod
+    def from_summary(cls, plain: dict[str, Any]) -> "Report":
+        fields = {key: plain[key] for key in ("read", "kept", "files", "remarks")}
+        return cls(findings=[Finding(**finding) for finding in plain["findings"]], **fields)
+
+    def raise_if_refused(self) -> None:
+        if self.refused:
+            raise self.refused[0]

@@ -1,0 +1,59 @@
+"""Errors that a user can cause: each says what is wrong, where, what was expected and how to mend it.
+
+The command line prints them as one sentence and leaves with exit code 2; everything else that is raised is our fault
+and shows as such.
+"""
+
+import difflib
+from collections.abc import Iterable
+from pathlib import Path
+
+__all__ = ["ConfigError", "DataError", "RunError", "UserError", "nearest"]
+
+
+class UserError(Exception):
+    """Something that the user can mend.
+
+    Args:
+        wrong: what was found, with the wrong value in it.
+        expected: what would have been right.
+        remedy: what to do now.
+        file, line: where (``line`` counts from 1).
+    """
+
+    def __init__(
+        self,
+        wrong: str,
+        *,
+        expected: str = "",
+        remedy: str = "",
+        file: Path | str | None = None,
+        line: int | None = None,
+    ):
+        where = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
+        message = where + wrong.rstrip(".")
+        if expected:
+            message += f"; expected {expected.rstrip('.')}"
+        if remedy:
+            message += f". {remedy[0].upper()}{remedy[1:].rstrip('.')}"
+        super().__init__(message + ".")
+        self.file, self.line = file, line
+
+
+class DataError(UserError):
+    """The user's data cannot be used as it is."""
+
+
+class ConfigError(UserError):
+    """A flag or a configuration key is wrong."""
+
+
+class RunError(UserError):
+    """A run folder, checkpoint or weight file cannot be used."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A remedy naming the known name nearest to a mistyped one: ``did you mean 'dropout'? Known: ...``."""
+    known = sorted(known)
+    close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+    return (f"did you mean {close[0]!r}? " if close else "") + "known: " + ", ".join(known)

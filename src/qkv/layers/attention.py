@@ -1,0 +1,162 @@
+"""The one attention layer. Everything in the package that looks at something looks through `attend`."""
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+from torch.nn import functional
+
+from qkv.layers.mask import EVERYTHING, Mask
+from qkv.layers.score import ScaledDot, Score
+
+__all__ = ["Attention", "KeyValue", "Tap", "attend", "attention_weights"]
+
+
+@dataclass(frozen=True)
+class KeyValue:
+    """What can be looked at: a key to be found by and a value to be read; a cache is a value too, never a layer's state.
+
+    ``room`` holds larger buffers that `append` fills in place, so that a cache grows without copying what it has. An
+    appended-to cache has passed its room on and must not be appended to again.
+    """
+
+    key: Float[Tensor, "batch head key key_depth"]
+    value: Float[Tensor, "batch head key value_depth"]
+    room: tuple[Tensor, Tensor] | None = None
+
+    def append(self, other: "KeyValue") -> "KeyValue":
+        """With the keys of ``other`` after these."""
+        had, more = self.key.shape[-2], other.key.shape[-2]
+        room = self.room
+        if room is None or room[0].shape[-2] < had + more:
+            space = max(16, 2 * (had + more))
+            room = tuple(old.new_empty(*old.shape[:-2], space, old.shape[-1]) for old in (self.key, self.value))
+            room[0][..., :had, :], room[1][..., :had, :] = self.key, self.value
+        room[0][..., had : had + more, :], room[1][..., had : had + more, :] = other.key, other.value
+        return KeyValue(room[0][..., : had + more, :], room[1][..., : had + more, :], room)
+
+    def select(self, index: Int[Tensor, "row"]) -> "KeyValue":
+        """The examples at ``index`` of the batch, in that order."""
+        return KeyValue(self.key.index_select(0, index), self.value.index_select(0, index))
+
+
+@runtime_checkable
+class Tap(Protocol):
+    """What a trace sets on a layer: it sees what the layer looks at or, if it says that it intervenes, edits it."""
+
+    intervenes: bool
+
+    def see(self, query: Tensor, memory: KeyValue, score: Score, mask: Mask, bias: Tensor | None) -> None: ...
+
+    def edit(self, weights: Tensor, mask: Mask) -> Tensor: ...
+
+
+def attention_weights(
+    scores: Float[Tensor, "*batch head query key"], keep: Bool[Tensor, "..."] | None = None
+) -> Float[Tensor, "*batch head query key"]:
+    """Softmax over the keys, in float32 whatever comes in. A row that may attend nowhere is all zeros."""
+    scores = scores.float()
+    if keep is None:
+        return scores.softmax(-1)
+    # A hidden score is minus infinity; a row of nothing else would be 0/0, so its scores are made plain numbers first
+    # and its weights zero afterwards: finite values and gradients, without a branch on the data.
+    somewhere = keep.any(-1, keepdim=True)
+    return scores.masked_fill(~keep & somewhere, float("-inf")).softmax(-1) * somewhere
+
+
+def attend(
+    query: Float[Tensor, "batch head query query_depth"],
+    memory: KeyValue,
+    score: Score,
+    *,
+    mask: Mask = EVERYTHING,
+    bias: Float[Tensor, "#batch head query key"] | None = None,
+    dropout: float = 0.0,
+    tap: Tap | None = None,
+) -> Float[Tensor, "batch head query value_depth"]:
+    """Weighted sum of values: softmax(score(query, key)) value (Vaswani et al. 2017, eq. 1).
+
+    Fused into one kernel whenever the score is a dot product. A watching tap computes the weights beside it and never
+    changes the output; only a tap that says that it intervenes is given the weights to edit.
+    """
+    folded = score.fold(query, memory.key)
+    queries, keys = query.shape[-2], memory.key.shape[-2]
+    intervenes = tap is not None and tap.intervenes
+    if tap is not None and not intervenes:
+        tap.see(query, memory, score, mask, bias)
+    if folded is not None and not intervenes:
+        query, key, scale = folded
+        arguments = mask.fused(queries, keys, query.device)
+        if bias is not None:
+            keep = mask.dense(queries, keys, query.device)
+            arguments = {"attn_mask": bias if keep is None else bias.masked_fill(~keep, float("-inf"))}
+        return functional.scaled_dot_product_attention(
+            query, key, memory.value, scale=scale, dropout_p=dropout, **arguments
+        )
+    scores = score.scores(query, memory.key)
+    weights = attention_weights(scores if bias is None else scores + bias, mask.dense(queries, keys, query.device))
+    if intervenes:
+        weights = tap.edit(weights, mask)
+    return functional.dropout(weights, dropout).to(memory.value.dtype) @ memory.value
+
+
+class Attention(nn.Module):
+    """Multi-head attention (Vaswani et al. 2017, section 3.2.2), and with one head and no projections everyone else's.
+
+    Args:
+        dim: width of the query and of the output.
+        heads: how many heads share the width.
+        memory_width: width of what is looked at, if it is not ``dim``.
+        score: how query and key are compared; scaled dot product if not given.
+        project: learn the four projections; False compares the states themselves.
+        dropout: of the weights, in training (the paper drops only the layer's output, which is the block's part).
+        between: the names of the two streams that the layer connects, query first; a trace finds their axes by them.
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        heads: int = 1,
+        *,
+        memory_width: int | None = None,
+        score: Score | None = None,
+        project: bool = True,
+        dropout: float = 0.0,
+        between: tuple[str, str] = ("tokens", "tokens"),
+    ):
+        super().__init__()
+        if dim % heads:
+            raise ValueError(f"dim {dim} cannot be shared evenly by {heads} heads")
+        self.heads, self.dropout, self.between = heads, dropout, between
+        self.score = score if score is not None else ScaledDot()
+        self.tap: Tap | None = None
+        memory_width = memory_width or dim
+        self.query = nn.Linear(dim, dim) if project else nn.Identity()
+        self.key = nn.Linear(memory_width, dim) if project else nn.Identity()
+        self.value = nn.Linear(memory_width, dim) if project else nn.Identity()
+        self.output = nn.Linear(dim, dim) if project else nn.Identity()
+        for layer in (self.query, self.key, self.value, self.output) if project else ():
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def remember(self, memory: Float[Tensor, "batch key memory"]) -> KeyValue:
+        """Keys and values of a memory, computed once however often it is looked at."""
+        return KeyValue(self._split(self.key(memory)), self._split(self.value(memory)))
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch query dim"],
+        memory: Float[Tensor, "batch key memory"] | KeyValue | None = None,
+        *,
+        mask: Mask = EVERYTHING,
+    ) -> Float[Tensor, "batch query output"]:
+        """Look from each query into ``memory`` (into the queries themselves if None)."""
+        if not isinstance(memory, KeyValue):
+            memory = self.remember(query if memory is None else memory)
+        dropout = self.dropout if self.training else 0.0
+        seen = attend(self._split(self.query(query)), memory, self.score, mask=mask, dropout=dropout, tap=self.tap)
+        return self.output(seen.transpose(1, 2).flatten(2))
+
+    def _split(self, states: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch head token depth"]:
+        return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)

@@ -1,0 +1,109 @@
+"""Blocks of the Transformer: attention and a feed-forward part, each with a residual connection and a norm."""
+
+from dataclasses import dataclass
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from qkv.errors import ConfigError, nearest
+from qkv.layers.attention import Attention, KeyValue
+from qkv.layers.dropout import Dropout
+from qkv.layers.mask import CAUSAL, EVERYTHING, Mask
+from qkv.layers.norm import NORMS
+
+__all__ = ["ACTIVATIONS", "DecoderBlock", "EncoderBlock", "FeedForward", "Past", "Residual"]
+
+ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "swish": nn.SiLU}
+
+
+class FeedForward(nn.Module):
+    """Two linear layers with a non-linearity between, the same for every token (Vaswani et al. 2017, eq. 2)."""
+
+    def __init__(self, dim: int, hidden: int, activation: str = "relu"):
+        super().__init__()
+        self.expand = nn.Linear(dim, hidden)
+        self.activation = ACTIVATIONS[activation]()
+        self.reduce = nn.Linear(hidden, dim)
+        for layer in (self.expand, self.reduce):
+            nn.init.xavier_uniform_(layer.weight)
+            nn.init.zeros_(layer.bias)
+
+    def forward(self, states: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
+        return self.reduce(self.activation(self.expand(states)))
+
+
+class Residual(nn.Module):
+    """Add & Norm: the norm after the sum as in the paper ("post"), or before the layer ("pre", Xiong et al. 2020)."""
+
+    def __init__(self, dim: int, order: str = "post", norm: str = "layer", dropout: float = 0.0):
+        super().__init__()
+        if order not in ("pre", "post"):
+            raise ConfigError(f"order {order!r} of the norm is unknown", remedy=nearest(order, ("pre", "post")))
+        self.order, self.norm, self.dropout = order, NORMS[norm](dim), Dropout(dropout)
+
+    def forward(self, states: Float[Tensor, "batch token dim"], layer, real: Bool[Tensor, "batch token"] | None = None):
+        """``norm(states + layer(states))``, or ``states + layer(norm(states))``."""
+        if self.order == "pre":
+            return states + self.dropout(layer(self.norm(states, real)))
+        return self.norm(states + self.dropout(layer(states)), real)
+
+
+class EncoderBlock(nn.Module):
+    """Self-attention, then feed-forward (Vaswani et al. 2017, figure 1 left). ``residual`` makes each one's Add & Norm."""
+
+    def __init__(self, attention: Attention, feed_forward: FeedForward, residual):
+        super().__init__()
+        self.attention, self.feed_forward = attention, feed_forward
+        self.attention_residual, self.feed_forward_residual = residual(), residual()
+
+    def forward(
+        self,
+        states: Float[Tensor, "batch token dim"],
+        mask: Mask = EVERYTHING,
+        real: Bool[Tensor, "batch token"] | None = None,
+    ) -> Float[Tensor, "batch token dim"]:
+        states = self.attention_residual(states, lambda x: self.attention(x, mask=mask), real)
+        return self.feed_forward_residual(states, self.feed_forward, real)
+
+
+class DecoderBlock(nn.Module):
+    """Masked self-attention, a look at the memory, then feed-forward (Vaswani et al. 2017, figure 1 right)."""
+
+    def __init__(self, attention: Attention, cross: Attention, feed_forward: FeedForward, residual):
+        super().__init__()
+        self.attention, self.cross, self.feed_forward = attention, cross, feed_forward
+        self.attention_residual, self.cross_residual, self.feed_forward_residual = residual(), residual(), residual()
+
+    def forward(
+        self,
+        states: Float[Tensor, "batch token dim"],
+        memory: Float[Tensor, "batch key dim"] | KeyValue,
+        memory_mask: Mask = EVERYTHING,
+        *,
+        mask: Mask = CAUSAL,
+        past: "Past | None" = None,
+        real: Bool[Tensor, "batch token"] | None = None,
+    ) -> Float[Tensor, "batch token dim"]:
+        """All target positions at once, or, with a ``past``, the newest token of each hypothesis of a search.
+
+        Hypotheses are then the queries of one shared past and one shared memory, and ``mask`` says whose token is whose.
+        """
+
+        def look_back(x: Tensor) -> Tensor:
+            return self.attention(x, past.with_newest(self.attention.remember(x)) if past else None, mask=mask)
+
+        states = self.attention_residual(states, look_back, real)
+        states = self.cross_residual(states, lambda x: self.cross(x, memory, mask=memory_mask), real)
+        return self.feed_forward_residual(states, self.feed_forward, real)
+
+
+@dataclass
+class Past:
+    """The keys and values of a block's earlier tokens; the block adds the newest ones when it has computed them."""
+
+    tokens: KeyValue | None = None
+
+    def with_newest(self, newest: KeyValue) -> KeyValue:
+        """All tokens so far, the newest last."""
+        self.tokens = newest if self.tokens is None else self.tokens.append(newest)
+        return self.tokens

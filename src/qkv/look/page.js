@@ -1,0 +1,923 @@
+"use strict";
+// The page of a look. One state, one render: every control changes the state and asks for a frame.
+//
+//   data -> layer() unpacks the weights of a layer -> matrix() merges and shifts one head -> lines or grid, texts, lists
+//
+// User text only ever reaches the document as textContent.
+(() => {
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const $ = (id) => document.getElementById(id);
+  const MEAN = -1; // in place of a head
+  const LINES_AT_MOST = 64; // longer texts open as a grid
+  const ROW = 27, SMALL_ROW = 20;
+
+  const state = {
+    example: 0, section: 0, layer: 0, head: MEAN, words: true, predicted: false, view: null,
+    focus: null, // {side: "query" | "key", index, other}: a word, and in the grid the cell's other word
+    held: false,
+  };
+  let current = null; // what is on screen: {example, section, layer, matrix, ...}
+  let wanted = false;
+
+  // --- small makers ------------------------------------------------------------------------------------------------
+
+  function make(tag, properties = {}, ...children) {
+    const element = Object.assign(document.createElement(tag), properties);
+    element.append(...children);
+    return element;
+  }
+  const number = (value, digits = 2) => value.toFixed(digits);
+  const weight = (value) => (value !== 0 && Math.abs(value) < 0.01 ? value.toFixed(4) : value.toFixed(2));
+  const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
+  const quoted = (unit) => `“${unit.label}”`;
+  const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+  // --- weights -----------------------------------------------------------------------------------------------------
+
+  const unpacked = new Map(); // weights number -> whole numbers; the least recently used go first
+  const KEEP = 96e6; // bytes
+
+  async function numbers(layer) {
+    const known = unpacked.get(layer.weights);
+    if (known) {
+      unpacked.delete(layer.weights);
+      unpacked.set(layer.weights, known);
+      return known;
+    }
+    const text = atob($(`weights-${layer.weights}`).textContent);
+    const bytes = new Uint8Array(text.length);
+    for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
+    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
+    const buffer = await new Response(stream).arrayBuffer();
+    const array = layer.bits === 16 ? new Uint16Array(buffer) : new Uint8Array(buffer);
+    unpacked.set(layer.weights, array);
+    let size = 0;
+    for (const other of unpacked.values()) size += other.byteLength;
+    for (const [key, other] of unpacked) {
+      if (size <= KEEP || key === layer.weights) break;
+      size -= other.byteLength;
+      unpacked.delete(key);
+    }
+    return array;
+  }
+
+  function scaleOf(layer) {
+    const levels = layer.bits === 16 ? 65536 : 256, table = new Float32Array(levels), span = layer.high - layer.low;
+    for (let i = 0; i < levels; i++) {
+      const unit = i / (levels - 1);
+      table[i] = layer.low + span * (layer.bits === 16 ? unit : unit * unit);
+    }
+    return table;
+  }
+
+  // What the rows or columns of a drawing are: words or pieces, each with its positions on the axis.
+  function unitsOf(axis, words, predicted, marks) {
+    let units = words && axis.words.length
+      ? axis.words.map((word, unit) => ({ label: word.text, positions: word.positions, mark: word.mark, place: word.place, unit }))
+      : axis.pieces.map((piece, i) => ({ label: piece, positions: [i], mark: marks.has(i), place: null, unit: i }));
+    if (predicted) { // the row that predicts a word is the one before that which takes it in
+      const last = axis.pieces.length - 1;
+      units = units.map((unit) => ({ ...unit, positions: unit.positions.map((p) => p - 1).filter((p) => p >= 0) }));
+      units = units.filter((unit) => unit.positions.length);
+      units.push({ label: "</s>", positions: [last], mark: true, place: null, unit: -1 });
+    }
+    return units;
+  }
+
+  // One head of a layer (or the mean of its heads) between units: keys summed, rows averaged.
+  function matrixOf(example, layer, whole, head, words, predicted) {
+    const queryAxis = example.axes[layer.query], keyAxis = example.axes[layer.key];
+    const width = keyAxis.pieces.length, height = layer.queries.length, size = height * width;
+    const table = scaleOf(layer), plane = new Float32Array(size);
+    const heads = layer.heads.length || 1;
+    const chosen = head === MEAN || !layer.heads.length ? [...Array(heads).keys()] : [head];
+    for (const h of chosen) {
+      const start = h * size;
+      for (let i = 0; i < size; i++) plane[i] += table[whole[start + i]];
+    }
+    if (chosen.length > 1) for (let i = 0; i < size; i++) plane[i] /= chosen.length;
+
+    const columns = unitsOf(keyAxis, words, false, new Set(keyAxis.marks));
+    const rowOf = new Map(layer.queries.map((position, row) => [position, row]));
+    const rows = unitsOf(queryAxis, words, predicted && layer.decoder, new Set(queryAxis.marks))
+      .map((unit) => ({ ...unit, rows: unit.positions.filter((p) => rowOf.has(p)).map((p) => rowOf.get(p)) }))
+      .filter((unit) => unit.rows.length);
+    const columnOf = new Int32Array(width).fill(-1);
+    columns.forEach((unit, column) => unit.positions.forEach((p) => { columnOf[p] = column; }));
+
+    const values = new Float32Array(rows.length * columns.length);
+    rows.forEach((unit, row) => {
+      const start = row * columns.length;
+      let filled = 0;
+      for (const r of unit.rows) {
+        let sum = 0;
+        for (let k = 0; k < width; k++) {
+          const value = plane[r * width + k];
+          sum += value;
+          if (columnOf[k] >= 0) values[start + columnOf[k]] += value;
+        }
+        if (sum !== 0) filled++;
+      }
+      if (filled > 1) for (let c = 0; c < columns.length; c++) values[start + c] /= filled;
+    });
+    let high = 0, low = 0;
+    for (let i = 0; i < values.length; i++) {
+      if (values[i] > high) high = values[i];
+      if (values[i] < low) low = values[i];
+    }
+    return { rows, columns, values, high: high || 1, low, width: columns.length, height: rows.length };
+  }
+
+  // --- colours -----------------------------------------------------------------------------------------------------
+
+  let colours;
+  function readColours() {
+    const style = getComputedStyle(document.documentElement);
+    const named = (name) => style.getPropertyValue(name).trim();
+    const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+    const stops = named("--heat").split(",").map((stop) => rgb(stop.trim()));
+    const heat = new Uint8Array(256 * 3);
+    for (let i = 0; i < 256; i++) {
+      const at = (i / 255) * (stops.length - 1), base = Math.min(Math.floor(at), stops.length - 2), part = at - base;
+      for (let c = 0; c < 3; c++) heat[3 * i + c] = Math.round(stops[base][c] * (1 - part) + stops[base + 1][c] * part);
+    }
+    const negative = new Uint8Array(256 * 3), back = rgb(named("--back"));
+    for (let i = 0; i < 256; i++) for (let c = 0; c < 3; c++) negative[3 * i + c] = stops[0][c] + (back[c] - stops[0][c]) * (i / 255);
+    colours = {
+      heat, negative, look: named("--look"), back: named("--back"), ink: named("--ink"), soft: named("--soft"),
+      faint: named("--faint"), line: named("--line"), paper: named("--paper"), link: named("--link"), font: named("--sans"),
+    };
+  }
+
+  function paint(pixels, at, value, high, low) {
+    const table = value < 0 ? colours.negative : colours.heat;
+    const level = Math.round(255 * Math.sqrt(value < 0 ? value / low : value / high));
+    pixels[at] = table[3 * level];
+    pixels[at + 1] = table[3 * level + 1];
+    pixels[at + 2] = table[3 * level + 2];
+    pixels[at + 3] = 255;
+  }
+
+  // --- what is chosen ----------------------------------------------------------------------------------------------
+
+  const exampleNow = () => data.examples[state.example];
+  const sectionNow = () => exampleNow().sections[state.section];
+  const layerNow = () => sectionNow().layers[state.layer];
+
+  function change(changes) {
+    const before = { ...state };
+    Object.assign(state, changes);
+    const sections = exampleNow().sections;
+    if (state.example !== before.example) { // stay with the same kind of map, where the new text has one
+      const id = data.examples[before.example].sections[before.section].id;
+      state.section = Math.max(0, sections.findIndex((section) => section.id === id));
+    }
+    state.section = clamp(state.section, 0, sections.length - 1);
+    state.layer = clamp(state.layer, 0, sectionNow().layers.length - 1);
+    if (state.head >= layerNow().heads.length) state.head = MEAN;
+    const moved = ["example", "section", "words", "predicted"].some((key) => state[key] !== before[key]);
+    if (moved) Object.assign(state, { focus: null, held: false });
+    render();
+  }
+
+  function focus(next, held = state.held) {
+    const same = next === state.focus || (next && state.focus && next.side === state.focus.side
+      && next.index === state.focus.index && next.other === state.focus.other);
+    if (same && held === state.held) return;
+    state.focus = next;
+    state.held = held && next !== null;
+    if (!wanted) {
+      wanted = true;
+      requestAnimationFrame(() => { wanted = false; if (current) showFocus(); });
+    }
+  }
+
+  // --- render ------------------------------------------------------------------------------------------------------
+
+  let turn = 0;
+  async function render() {
+    const mine = ++turn, example = exampleNow(), section = sectionNow(), layer = layerNow();
+    const whole = await numbers(layer);
+    if (mine !== turn) return; // something newer was asked for meanwhile
+    const aligned = section.id === "alignment", grid = section.id === "position";
+    const words = aligned || (state.words && !grid), predicted = aligned ? section.reading === "unshifted" : state.predicted;
+    const matrix = matrixOf(example, layer, whole, state.head, words, predicted);
+    const fits = Math.max(matrix.width, matrix.height) <= LINES_AT_MOST;
+    const view = grid ? "grid" : state.view || (fits ? "lines" : "grid");
+    const changed = !current || current.example !== example || current.words !== words;
+    current = { example, section, layer, matrix, words, predicted: predicted && layer.decoder, view, lines: !grid, aligned };
+    if (state.focus) {
+      const count = state.focus.side === "query" ? matrix.height : matrix.width;
+      if (state.focus.index >= count) Object.assign(state, { focus: null, held: false });
+    }
+    if (changed) showTexts();
+    showSections();
+    showTools();
+    showHeads();
+    showFigures();
+    layOut();
+    showFocus();
+    $("stage").dataset.shown = [section.id, layer.name, state.head === MEAN ? "mean" : layer.heads[state.head], view].join(" ");
+    document.body.dataset.ready = "yes";
+  }
+
+  // --- texts -------------------------------------------------------------------------------------------------------
+
+  function showTexts() {
+    const { example, words } = current, part = $("texts");
+    part.replaceChildren();
+    current.spans = new Map(); // axis -> its spans in the texts
+    const order = { source: 0, "": 1, target: 2 };
+    const axes = [...new Set(example.sections.filter((s) => s.id !== "position").flatMap((s) => s.layers.flatMap((l) => [l.key, l.query])))]
+      .filter((id) => example.axes[id].text).sort((a, b) => order[example.axes[a].role] - order[example.axes[b].role]);
+    for (const id of axes) {
+      const axis = example.axes[id], line = make("p", { lang: "" }), spans = [], marks = new Set(axis.marks);
+      const units = unitsOf(axis, words, false, marks);
+      const wordOf = [];
+      axis.words.forEach((word, w) => word.positions.forEach((p) => { wordOf[p] = w; }));
+      units.forEach((unit, i) => {
+        const apart = i > 0 && (words || wordOf[unit.positions[0]] !== wordOf[units[i - 1].positions[0]]);
+        if (apart) line.append(" ");
+        const span = make("span", { className: unit.mark ? "unit mark" : "unit", textContent: unit.label });
+        span.dataset.axis = id;
+        span.dataset.unit = i;
+        const scores = unit.positions.map((p) => axis.scores[p - 1]).filter((score) => typeof score === "number");
+        if (scores.length) {
+          const chance = Math.exp(scores.reduce((a, b) => a + b, 0));
+          span.title = `probability ${number(chance)}`;
+          if (chance < 0.5) span.classList.add("unsure");
+        }
+        spans.push(span);
+        line.append(span);
+      });
+      current.spans.set(id, spans);
+      const long = axis.pieces.length > 60;
+      part.append(make("div", { className: long ? "text long" : "text" }, make("span", { textContent: axis.role || "text" }), line));
+    }
+    const about = [];
+    if (example.score !== null) about.push(make("span", {}, "score ", make("b", { textContent: example.score.toFixed(3) })));
+    if (example.axes.some((axis) => axis.scores.some((score) => score !== null && score < Math.log(0.5)))) about.push("dotted: the model gave the word less than an even chance");
+    if (example.faithfulness) about.push(example.faithfulness);
+    if (about.length) {
+      const line = make("p", { className: "about" });
+      about.forEach((item, i) => line.append(...(i ? ["  ·  ", item] : [item])));
+      part.append(line);
+    }
+    part.hidden = !axes.length;
+    $("run").textContent = example.run;
+  }
+
+  // --- controls ----------------------------------------------------------------------------------------------------
+
+  function showSections() {
+    const bar = $("sections"), sections = current.example.sections;
+    const key = sections.map((section) => section.id).join();
+    if (bar.dataset.key !== key) {
+      bar.dataset.key = key;
+      bar.replaceChildren(...sections.map((section, i) => {
+        const button = make("button", { type: "button", role: "tab", id: `section-${section.id}`, textContent: section.label });
+        button.setAttribute("role", "tab");
+        button.setAttribute("aria-controls", "board");
+        button.addEventListener("click", () => change({ section: i }));
+        return button;
+      }));
+    }
+    [...bar.children].forEach((button, i) => {
+      button.setAttribute("aria-selected", i === state.section);
+      button.tabIndex = i === state.section ? 0 : -1;
+    });
+    $("board").setAttribute("aria-labelledby", `section-${current.section.id}`);
+  }
+
+  function options(select, labels, chosen) {
+    const key = labels.join("\n");
+    if (select.dataset.key !== key) {
+      select.dataset.key = key;
+      select.replaceChildren(...labels.map((label, i) => make("option", { textContent: label, value: i })));
+    }
+    select.selectedIndex = chosen;
+  }
+
+  function choice(id, items, chosen) { // items: [value, label, enabled, why]
+    const group = $(id);
+    if (group.children.length !== items.length) {
+      group.replaceChildren(...items.map(() => {
+        const button = make("button", { type: "button" });
+        button.setAttribute("role", "radio");
+        return button;
+      }));
+    }
+    items.forEach(([value, label, enabled = true, title = ""], i) => {
+      const button = group.children[i];
+      Object.assign(button, { textContent: label, disabled: !enabled, title });
+      button.dataset.value = value;
+      button.setAttribute("aria-checked", value === chosen);
+      button.tabIndex = value === chosen ? 0 : -1;
+    });
+  }
+
+  function showTools() {
+    const { section, layer, aligned } = current;
+    const layers = section.layers.map((one, i) => one.label.replace(/^layer /, "") || String(i + 1));
+    options($("layer"), layers, state.layer);
+    $("layer-field").hidden = section.layers.length < 2;
+    $("layer-field").firstChild.textContent = section.id === "rollout" ? "Of" : "Layer";
+    options($("head"), ["mean", ...layer.heads.map(String)], state.head + 1);
+    $("head-field").hidden = !layer.heads.length;
+    const decoder = layer.decoder && !aligned;
+    $("step").hidden = !decoder;
+    if (decoder) {
+      choice("step", [
+        ["input", "as input", true, "A word's row is the step where the decoder takes it in (the shifted reading)"],
+        ["predicted", "as prediction", true, "A word's row is the step which predicts it"],
+      ], state.predicted ? "predicted" : "input");
+    }
+    const merged = [layer.query, layer.key].some((id) => current.example.axes[id].words.length);
+    $("unit").hidden = aligned || !merged || section.id === "position";
+    choice("unit", [["words", "words"], ["pieces", "pieces"]], state.words ? "words" : "pieces");
+    $("view").hidden = !current.lines;
+    choice("view", [["lines", "lines"], ["grid", "grid"]], current.view);
+    options($("example"), data.examples.map((example, i) => `${i + 1}. ${example.title.slice(0, 90)}`), state.example);
+    $("previous").disabled = state.example === 0;
+    $("next").disabled = state.example === data.examples.length - 1;
+    $("examples").hidden = data.examples.length < 2;
+    $("about").textContent = aligned
+      ? `Links are read off ${section.from}, at the step where the target word is the ${section.reading === "unshifted" ? "prediction" : "input"}${section.sure.length || section.possible.length ? "; gold links are outlined, possible ones faintly" : ""}.`
+      : section.id === "rollout"
+        ? "Rollout multiplies the layers' mean weights, each mixed half and half with the identity for the residual connection (Abnar & Zuidema 2020); to the decoder belongs its last cross-attention layer alone."
+        : layer.name;
+  }
+
+  // --- heads and figures -------------------------------------------------------------------------------------------
+
+  function showHeads() {
+    const { section } = current, table = $("heads");
+    const count = Math.max(...section.layers.map((layer) => layer.heads.length));
+    const shown = count > 1;
+    $("heads-part").hidden = !shown;
+    if (!shown) return;
+    const key = `${state.example} ${section.id}`;
+    if (table.dataset.key !== key) {
+      table.dataset.key = key;
+      table.classList.toggle("few", count + 1 <= 5);
+      const top = make("tr", {}, make("th"));
+      for (let h = 0; h < count; h++) top.append(make("th", { scope: "col", textContent: section.layers[0].heads[h] ?? h }));
+      top.append(make("th", { scope: "col", className: "mean", textContent: "mean" }));
+      const body = make("tbody");
+      section.layers.forEach((layer, l) => {
+        const row = make("tr", {}, make("th", { scope: "row", textContent: l + 1 }));
+        const pixels = atob(layer.thumbnails.data);
+        for (let at = 0; at <= count; at++) {
+          const head = at === count ? MEAN : at, cell = make("td", { className: head === MEAN ? "mean" : "" });
+          row.append(cell);
+          if (at < count && at >= layer.heads.length) continue;
+          const plane = head === MEAN ? layer.heads.length : at;
+          const button = make("button", { type: "button" });
+          button.dataset.layer = l;
+          button.dataset.head = head;
+          const name = head === MEAN ? "mean of the heads" : `head ${layer.heads[at]}`;
+          const sharp = head === MEAN ? "" : `, entropy ${number(layer.entropy[at])} of ${number(layer.maxEntropy)} nats`;
+          button.setAttribute("aria-label", `Layer ${l + 1}, ${name}${sharp}`);
+          button.title = `layer ${l + 1}, ${name}${sharp}`;
+          button.append(thumbnail(layer.thumbnails, pixels, plane));
+          if (head !== MEAN && layer.entropy.length) {
+            const bar = make("i");
+            bar.style.setProperty("--part", `${(100 * layer.entropy[at]) / (layer.maxEntropy || 1)}%`);
+            button.append(bar);
+          }
+          cell.append(button);
+        }
+        body.append(row);
+      });
+      table.replaceChildren(make("thead", {}, top), body);
+    }
+    for (const button of table.querySelectorAll("button")) {
+      const now = +button.dataset.layer === state.layer && +button.dataset.head === state.head;
+      button.setAttribute("aria-pressed", now);
+      button.tabIndex = now ? 0 : -1;
+    }
+  }
+
+  function thumbnail(size, pixels, plane) {
+    const canvas = make("canvas", { width: size.columns, height: size.rows });
+    const context = canvas.getContext("2d"), image = context.createImageData(size.columns, size.rows);
+    const start = plane * size.rows * size.columns;
+    for (let i = 0; i < size.rows * size.columns; i++) {
+      const level = pixels.charCodeAt(start + i);
+      for (let c = 0; c < 3; c++) image.data[4 * i + c] = colours.heat[3 * level + c];
+      image.data[4 * i + 3] = 255;
+    }
+    context.putImageData(image, 0, 0);
+    return canvas;
+  }
+
+  function showFigures() {
+    const { layer } = current, table = $("figures"), shown = layer.entropy.length > 0 && layer.heads.length > 0;
+    $("figures-part").hidden = !shown;
+    $("board").classList.toggle("alone", !shown && $("heads-part").hidden);
+    if (!shown) return;
+    const key = `${state.example} ${state.section} ${state.layer}`, apart = layer.distance.length > 0;
+    if (table.dataset.key !== key) {
+      table.dataset.key = key;
+      $("figures-title").textContent = `Heads of layer ${state.layer + 1} in figures`;
+      const farthest = Math.max(...layer.distance, 1e-9);
+      const bar = (value, part) => {
+        const fill = make("i");
+        fill.style.width = `${clamp(100 * part, 0, 100)}%`;
+        return make("td", {}, make("span", { className: "bar" }, make("span", {}, fill), number(value)));
+      };
+      const top = make("tr", {}, make("th", { scope: "col", textContent: "head" }), make("th", { scope: "col", textContent: "entropy, nats" }));
+      if (apart) top.append(make("th", { scope: "col", textContent: "distance, positions" }));
+      const rows = layer.heads.map((head, h) => {
+        const row = make("tr", {}, make("td", { textContent: head }), bar(layer.entropy[h], layer.entropy[h] / (layer.maxEntropy || 1)));
+        if (apart) row.append(bar(layer.distance[h], layer.distance[h] / farthest));
+        row.addEventListener("click", () => change({ head: h }));
+        return row;
+      });
+      table.replaceChildren(make("thead", {}, top), make("tbody", {}, ...rows));
+      $("figures-hint").textContent = `At most ${number(layer.maxEntropy)} nats: every key alike.` + (apart ? " Distance is how far away a head looks, on average." : "");
+    }
+    [...table.tBodies[0].rows].forEach((row, h) => row.classList.toggle("now", h === state.head));
+  }
+
+  // --- the stage: lines and grid -----------------------------------------------------------------------------------
+
+  const context = $("canvas").getContext("2d");
+  let geometry = null;
+
+  function textWidth(units, font) {
+    context.font = font;
+    let width = 0;
+    for (const unit of units) width = Math.max(width, context.measureText(unit.label).width);
+    return width;
+  }
+
+  function sizeCanvas(width, height) {
+    const ratio = Math.min(window.devicePixelRatio || 1, 3), canvas = $("canvas");
+    const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== w || canvas.height !== h) {
+      Object.assign(canvas, { width: w, height: h });
+      canvas.style.width = `${width}px`;
+      canvas.style.height = `${height}px`;
+    }
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
+  }
+
+  function layOut() {
+    const { matrix, view } = current, stage = $("stage"), wide = stage.parentElement.clientWidth;
+    const most = Math.min(640, window.innerHeight * 0.78);
+    $("left").hidden = $("right").hidden = view !== "lines";
+    const layerName = current.section.layers.length > 1 ? `, layer ${state.layer + 1}` : "";
+    const headName = !current.layer.heads.length ? "" : state.head === MEAN ? ", mean of the heads" : `, head ${current.layer.heads[state.head]}`;
+    stage.setAttribute("aria-label", `${current.section.label}${layerName}${headName}: ${matrix.height} rows, ${matrix.width} columns. Arrow keys go from word to word.`);
+    if (view === "lines") layOutLines(matrix, wide, most);
+    else layOutGrid(matrix, wide, most);
+    $("high").textContent = weight(matrix.high);
+    $("low").textContent = matrix.low < 0 ? weight(matrix.low) : "0";
+    $("scale").hidden = view === "lines";
+  }
+
+  function layOutLines(matrix, wide, most) {
+    const small = Math.max(matrix.height, matrix.width) > 26, row = small ? SMALL_ROW : ROW;
+    const font = `${small ? 12.5 : 15}px ${colours.font}`, bar = 14;
+    const room = wide - bar, side = (units) => clamp(Math.ceil(textWidth(units, font)) + 18, 60, room * 0.36);
+    const left = side(matrix.rows), right = side(matrix.columns);
+    const between = clamp(room - left - right, 60, 300), start = Math.max(0, (room - left - right - between) / 2);
+    const height = Math.max(matrix.height, matrix.width) * row + 8, seen = Math.min(height, most);
+    geometry = { row, top: 4, x0: start + left, x1: start + left + between, seen, height };
+    $("stage").style.height = `${seen}px`;
+    $("inner").style.height = `${height}px`;
+    $("inner").style.width = "auto";
+    $("inner").classList.toggle("small", small);
+    sizeCanvas(room, seen);
+    column($("left"), matrix.rows, "query", start, left, row);
+    column($("right"), matrix.columns, "key", start + left + between, right, row);
+    const { rowsTitle, columnsTitle } = titles();
+    Object.assign($("from").style, { left: "auto", right: `${wide - start - left + 7}px` });
+    Object.assign($("to").style, { left: `${start + left + between + 7}px` });
+    $("from").textContent = rowsTitle;
+    $("to").textContent = columnsTitle;
+  }
+
+  function titles() {
+    const { example, layer, predicted, section } = current;
+    const role = (id) => example.axes[id].role || (example.axes[id].text ? "text" : "positions");
+    const step = layer.decoder ? (predicted ? ", as predicted" : ", as input") : "";
+    if (section.id === "position") return { rowsTitle: "position", columnsTitle: "alike" };
+    return { rowsTitle: `${role(layer.query)}${step}`, columnsTitle: `looks at ${role(layer.key)}` };
+  }
+
+  function column(element, units, side, left, width, row) {
+    Object.assign(element.style, { left: `${left}px`, width: `${width}px`, top: "4px" });
+    element.replaceChildren(...units.map((unit, i) => {
+      const span = make("span", { className: unit.mark ? "unit mark" : "unit", textContent: unit.label });
+      span.dataset.side = side;
+      span.dataset.index = i;
+      Object.assign(span.style, { height: `${row - 2}px`, lineHeight: `${row - 2}px`, marginBottom: "2px" });
+      return span;
+    }));
+  }
+
+  function layOutGrid(matrix, wide, most) {
+    const font = `12.5px ${colours.font}`;
+    const rowRoom = Math.min(textWidth(matrix.rows, font) + 14, wide * 0.3);
+    const columnRoom = Math.min(textWidth(matrix.columns, font) * 0.74 + 22, 150);
+    let cell = (wide - rowRoom - columnRoom * 0.55 - 14) / matrix.width;
+    const named = cell >= 13;
+    const [left, top] = named ? [rowRoom, columnRoom] : [44, 24];
+    cell = named ? Math.min(cell, 36) : Math.min((wide - left - 20) / matrix.width, 16);
+    const x = named ? Math.max(0, (wide - left - cell * matrix.width - columnRoom * 0.4) / 2) + left : left;
+    const height = top + cell * matrix.height + 6;
+    geometry = { cell, x, top, named, seen: Math.min(height, Math.max(most, wide)), height };
+    $("stage").style.height = `${geometry.seen}px`;
+    $("stage").style.maxHeight = "none";
+    $("inner").style.height = `${height}px`;
+    sizeCanvas(wide - (height > geometry.seen ? 14 : 0), geometry.seen);
+    const image = new OffscreenCanvas(matrix.width, matrix.height), inside = image.getContext("2d");
+    const pixels = inside.createImageData(matrix.width, matrix.height);
+    for (let i = 0; i < matrix.values.length; i++) paint(pixels.data, 4 * i, matrix.values[i], matrix.high, matrix.low);
+    inside.putImageData(pixels, 0, 0);
+    geometry.image = image;
+    const { rowsTitle, columnsTitle } = titles();
+    Object.assign($("from").style, { left: `${named ? Math.max(0, x - left) : 0}px`, right: "auto" });
+    $("from").textContent = `rows: ${rowsTitle} · columns: ${columnsTitle}`;
+    $("to").textContent = "";
+  }
+
+  function drawLines() {
+    const { matrix, section, aligned } = current, { row, top, x0, x1, seen } = geometry, scroll = $("stage").scrollTop;
+    context.clearRect(0, 0, $("canvas").width, $("canvas").height);
+    const y = (i) => top + i * row + (row - 2) / 2 - scroll;
+    const line = (r, c, colour, alpha, width) => {
+      const [a, b] = [y(r), y(c)], bend = (x1 - x0) * 0.42;
+      context.globalAlpha = alpha;
+      context.strokeStyle = colour;
+      context.lineWidth = width;
+      context.beginPath();
+      context.moveTo(x0 + 2, a);
+      context.bezierCurveTo(x0 + bend, a, x1 - bend, b, x1 - 2, b);
+      context.stroke();
+    };
+    const at = state.focus, { values, width, height, high } = matrix;
+    context.lineCap = "round";
+    const first = clamp(Math.floor((scroll - top) / row) - 1, 0, height), last = clamp(Math.ceil((scroll + seen) / row) + 1, 0, height);
+    const cut = Math.max(height, width) > LINES_AT_MOST ? 0.2 : 0.045; // of the largest weight: fainter lines are not seen
+    const quiet = at ? 0.1 : aligned ? 0.3 : 0.85;
+    for (let r = first; r < last; r++) {
+      for (let c = 0; c < width; c++) {
+        const part = values[r * width + c] / high;
+        if (part > cut) line(r, c, colours.look, quiet * part ** 0.8, 0.6 + 2.6 * part);
+      }
+    }
+    if (aligned && !at) for (const [r, c] of linked(section.links)) line(r, c, colours.link, 0.95, 2);
+    if (at) {
+      const forward = at.side === "query", count = forward ? width : height;
+      for (let i = 0; i < count; i++) {
+        const [r, c] = forward ? [at.index, i] : [i, at.index], part = values[r * width + c] / high;
+        if (part > 0.012) line(r, c, forward ? colours.look : colours.back, clamp(0.18 + part ** 0.7, 0, 1), 0.8 + 3.4 * part);
+      }
+    }
+    context.globalAlpha = 1;
+  }
+
+  // Links of word places as [row, column] of the drawing.
+  function linked(links) {
+    const rowOf = new Map(current.matrix.rows.map((unit, r) => [unit.place, r]));
+    const columnOf = new Map(current.matrix.columns.map((unit, c) => [unit.place, c]));
+    return links.filter(([s, t]) => columnOf.has(s) && rowOf.has(t)).map(([s, t]) => [rowOf.get(t), columnOf.get(s)]);
+  }
+
+  function drawGrid() {
+    const { matrix, section, aligned } = current, { cell, x, top, named, image, seen } = geometry, scroll = $("stage").scrollTop;
+    const at = state.focus, wide = cell * matrix.width, high = cell * matrix.height;
+    context.clearRect(0, 0, $("canvas").width, $("canvas").height);
+    context.save();
+    context.beginPath();
+    context.rect(0, top, x + wide + 200, seen - top);
+    context.clip();
+    context.imageSmoothingEnabled = cell < 1;
+    context.drawImage(image, x, top - scroll, wide, high);
+    if (named && cell >= 18) { // a hair of paper between cells
+      context.strokeStyle = colours.paper;
+      context.lineWidth = 1;
+      context.beginPath();
+      for (let r = 1; r < matrix.height; r++) { context.moveTo(x, top - scroll + r * cell); context.lineTo(x + wide, top - scroll + r * cell); }
+      for (let c = 1; c < matrix.width; c++) { context.moveTo(x + c * cell, top - scroll); context.lineTo(x + c * cell, top - scroll + high); }
+      context.stroke();
+    }
+    const box = (r, c, colour, width, inset) => {
+      context.strokeStyle = colour;
+      context.lineWidth = width;
+      context.strokeRect(x + c * cell + inset, top - scroll + r * cell + inset, cell - 2 * inset, cell - 2 * inset);
+    };
+    if (aligned) {
+      for (const [r, c] of linked(section.possible)) box(r, c, colours.faint, 1, 2);
+      for (const [r, c] of linked(section.sure)) box(r, c, colours.soft, 2, 2);
+      for (const [r, c] of linked(section.links)) {
+        context.fillStyle = colours.back;
+        context.beginPath();
+        context.arc(x + (c + 0.5) * cell, top - scroll + (r + 0.5) * cell, clamp(cell * 0.14, 1.5, 4), 0, 7);
+        context.fill();
+      }
+    }
+    if (at) {
+      const forward = at.side === "query";
+      context.strokeStyle = forward ? colours.look : colours.back;
+      context.lineWidth = 1.5;
+      if (forward) context.strokeRect(x - 1, top - scroll + at.index * cell - 0.5, wide + 2, Math.max(cell, 2) + 1);
+      else context.strokeRect(x + at.index * cell - 0.5, top - scroll - 1, Math.max(cell, 2) + 1, high + 2);
+      if (at.other !== undefined) {
+        const [r, c] = forward ? [at.index, at.other] : [at.other, at.index];
+        box(r, c, colours.back, 2, Math.min(0, (cell - 7) / 2));
+      }
+    }
+    context.restore();
+    labelGrid(matrix, scroll);
+  }
+
+  function labelGrid(matrix, scroll) {
+    const { cell, x, top, named, seen } = geometry, at = state.focus;
+    const rowNow = at && (at.side === "query" ? at.index : at.other), columnNow = at && (at.side === "key" ? at.index : at.other);
+    context.font = `${named ? 12.5 : 11}px ${colours.font}`;
+    context.textBaseline = "middle";
+    const short = (text, room) => {
+      if (context.measureText(text).width <= room) return text;
+      let cut = [...text];
+      while (cut.length > 1 && context.measureText(`${cut.join("")}…`).width > room) cut = cut.slice(0, -1);
+      return `${cut.join("")}…`;
+    };
+    const step = named ? 1 : Math.max(1, Math.ceil(34 / cell / 10) * 10);
+    context.textAlign = "right";
+    for (let r = 0; r < matrix.height; r += step) {
+      const y = top - scroll + (r + 0.5) * cell;
+      if (y < top - 2 || y > seen) continue;
+      context.fillStyle = r === rowNow ? colours.ink : matrix.rows[r].mark ? colours.faint : colours.soft;
+      context.fillText(named ? short(matrix.rows[r].label, x - 14) : r, x - 8, y);
+    }
+    for (let c = 0; c < matrix.width; c += step) {
+      context.fillStyle = c === columnNow ? colours.ink : matrix.columns[c].mark ? colours.faint : colours.soft;
+      context.save();
+      context.translate(x + (c + 0.5) * cell, top - 8);
+      if (named) context.rotate(-Math.PI / 4);
+      context.textAlign = named ? "left" : "center";
+      context.fillText(named ? short(matrix.columns[c].label, (top - 18) * 1.35) : c, 0, named ? 0 : -4);
+      context.restore();
+    }
+  }
+
+  function draw() {
+    if (!current || !geometry) return;
+    if (current.view === "lines") drawLines();
+    else drawGrid();
+  }
+
+  // --- focus: what a word looks at, and what looks at it -----------------------------------------------------------
+
+  // Rows and columns that a word in focus stands for; a word of a self-attention map is both.
+  function ends(at) {
+    const { matrix, layer } = current;
+    const unit = (at.side === "query" ? matrix.rows : matrix.columns)[at.index].unit;
+    const both = layer.query === layer.key && unit >= 0;
+    const row = at.side === "query" ? at.index : both ? matrix.rows.findIndex((r) => r.unit === unit) : -1;
+    const column = at.side === "key" ? at.index : both ? matrix.columns.findIndex((c) => c.unit === unit) : -1;
+    return { row, column };
+  }
+
+  function showFocus() {
+    draw();
+    const { matrix, layer, view } = current, at = state.focus;
+    const { rows, columns, values, width, height, high } = matrix;
+    const { row, column } = at ? ends(at) : { row: -1, column: -1 };
+    const tint = (element, value, colour, now) => {
+      element.style.setProperty("--w", value > 0.001 ? Math.min(1, value).toFixed(3) : 0);
+      element.style.setProperty("--tint", colour);
+      element.classList.toggle("now", now);
+    };
+    const part = (r, c) => Math.max(0, values[r * width + c] / high);
+
+    if (view === "lines") {
+      [...$("left").children].forEach((element, r) => {
+        tint(element, at && at.side === "key" ? part(r, at.index) : 0, at && at.side === "key" ? "var(--back)" : "var(--look)", Boolean(at) && at.side === "query" && at.index === r);
+      });
+      [...$("right").children].forEach((element, c) => {
+        tint(element, at && at.side === "query" ? part(at.index, c) : 0, at && at.side === "query" ? "var(--look)" : "var(--back)", Boolean(at) && at.side === "key" && at.index === c);
+      });
+    }
+    for (const [axis, spans] of spansNow()) {
+      const rowOf = new Map(rows.map((unit, r) => [unit.unit, r]));
+      spans.forEach((element, unit) => {
+        let value = 0, colour = "var(--look)", now = false;
+        if (at && at.side === "query" && axis === layer.key) value = part(at.index, unit);
+        if (at && at.side === "key" && axis === layer.query && rowOf.has(unit)) {
+          value = part(rowOf.get(unit), at.index);
+          colour = "var(--back)";
+        }
+        if (at && axis === layer.query && at.side === "query" && rows[at.index].unit === unit) now = true;
+        if (at && axis === layer.key && at.side === "key" && at.index === unit) [now, colour] = [true, "var(--back)"];
+        tint(element, value, colour, now);
+      });
+    }
+
+    const list = (element, title, heading, entries) => {
+      $(title).textContent = heading;
+      const best = entries.filter(([, value]) => value > 0.0005).sort((a, b) => b[1] - a[1]).slice(0, 5);
+      element.replaceChildren(...best.map(([unit, value]) => {
+        const bar = make("i");
+        bar.style.width = `${clamp(100 * value, 0, 100)}%`;
+        return make("li", {}, make("span", { textContent: unit.label }), make("span", {}, bar), make("b", { textContent: weight(value) }));
+      }));
+    };
+    const forward = row >= 0 ? columns.map((unit, c) => [unit, values[row * width + c]]) : [];
+    const backward = column >= 0 ? rows.map((unit, r) => [unit, values[r * width + column]]) : [];
+    list($("forward"), "forward-title", row >= 0 ? `${quoted(rows[row])} looked at` : "", forward);
+    list($("backward"), "backward-title", column >= 0 ? `looked at ${quoted(columns[column])}` : "", backward);
+    $("caption").textContent = sentence(at, row, forward, backward);
+  }
+
+  function spansNow() {
+    const found = new Map();
+    for (const span of $("texts").querySelectorAll(".unit")) {
+      const axis = +span.dataset.axis;
+      if (!found.has(axis)) found.set(axis, []);
+      found.get(axis)[+span.dataset.unit] = span;
+    }
+    return found;
+  }
+
+  function sentence(at, row, forward, backward) {
+    const { matrix, layer, section, predicted } = current;
+    if (!at) return "Point at a word to see where it looked.";
+    if (at.other !== undefined) {
+      const [r, c] = at.side === "query" ? [at.index, at.other] : [at.other, at.index];
+      return `${quoted(matrix.rows[r])} → ${quoted(matrix.columns[c])}: ${weight(matrix.values[r * matrix.width + c])}`;
+    }
+    if (section.id === "position") return `Position ${matrix.rows[at.index]?.label ?? at.index}`;
+    const best = (entries) => entries.reduce((a, b) => (b[1] > a[1] ? b : a), [null, 0]);
+    if (at.side === "query") {
+      const [unit, value] = best(forward);
+      const word = quoted(matrix.rows[row]);
+      if (!unit) return `${word} looked nowhere.`;
+      const who = !layer.decoder ? word : predicted ? `To predict ${word}, the decoder` : `With ${word} as its input, the decoder`;
+      return `${who} looked most at ${quoted(unit)} (${weight(value)}).`;
+    }
+    const [unit, value] = best(backward);
+    return unit ? `${quoted(matrix.columns[at.index])} was looked at most by ${quoted(unit)} (${weight(value)}).` : `Nothing looked at ${quoted(matrix.columns[at.index])}.`;
+  }
+
+  // --- hands: mouse and keyboard -----------------------------------------------------------------------------------
+
+  function wordUnder(target) {
+    const span = target.closest?.(".unit");
+    if (!span || !current) return null;
+    if (span.dataset.side) return { side: span.dataset.side, index: +span.dataset.index };
+    const axis = +span.dataset.axis, unit = +span.dataset.unit, { layer, matrix } = current;
+    if (axis === layer.query) {
+      const index = matrix.rows.findIndex((row) => row.unit === unit);
+      if (index >= 0) return { side: "query", index };
+    }
+    return axis === layer.key ? { side: "key", index: unit } : null;
+  }
+
+  function cellUnder(event) {
+    const { cell, x, top } = geometry, box = $("canvas").getBoundingClientRect();
+    const c = Math.floor((event.clientX - box.left - x) / cell);
+    const inside = event.clientY - box.top;
+    const r = Math.floor((inside - top + $("stage").scrollTop) / cell);
+    const row = r >= 0 && r < current.matrix.height && inside >= top, column = c >= 0 && c < current.matrix.width;
+    if (row && column) return { side: "query", index: r, other: c };
+    if (row && c < 0) return { side: "query", index: r };
+    if (column && inside < top) return { side: "key", index: c };
+    return null;
+  }
+
+  const pointed = (event) => (event.target.id === "canvas" && current?.view === "grid" ? cellUnder(event) : wordUnder(event.target));
+  for (const part of [$("stage"), $("texts")]) {
+    part.addEventListener("mousemove", (event) => {
+      if (state.held) return;
+      const next = pointed(event);
+      if (next || part.id === "texts" || current?.view === "grid") focus(next);
+    });
+    part.addEventListener("mouseleave", () => { if (!state.held) focus(null); });
+    part.addEventListener("click", (event) => {
+      const next = pointed(event);
+      const again = state.held && next && state.focus && next.side === state.focus.side && next.index === state.focus.index;
+      focus(again ? null : next, !again);
+    });
+  }
+  $("stage").addEventListener("scroll", () => requestAnimationFrame(draw), { passive: true });
+
+  const arrows = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
+
+  $("stage").addEventListener("keydown", (event) => {
+    if (!current) return;
+    const { matrix, view, layer, section } = current, [x, y] = arrows[event.key] || [0, 0];
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (event.key === "Escape") focus(null, false);
+    else if (event.key === "Enter" || event.key === " ") focus(state.focus, !state.held);
+    else if (event.shiftKey && (x || y)) {
+      const heads = layer.heads.length;
+      const head = heads ? clamp((state.head === MEAN ? heads : state.head) + x, 0, heads) : 0;
+      change({ layer: clamp(state.layer + y, 0, section.layers.length - 1), head: heads && head < heads ? head : MEAN });
+    } else if (x || y || event.key === "Home" || event.key === "End") {
+      const at = state.focus || { side: "query", index: -1 };
+      let { side, index } = at;
+      if (view === "lines") {
+        if (x) side = x < 0 ? "query" : "key";
+        const most = (side === "query" ? matrix.height : matrix.width) - 1;
+        index = event.key === "Home" ? 0 : event.key === "End" ? most : clamp(index + y, 0, most);
+        focus({ side, index }, state.held);
+        reveal(geometry.top + index * geometry.row, geometry.row, 0);
+      } else {
+        let row = side === "query" ? index : (at.other ?? 0), column = side === "key" ? index : (at.other ?? 0);
+        if (event.key === "Home") column = 0;
+        else if (event.key === "End") column = matrix.width - 1;
+        else [row, column] = [clamp(row + y, 0, matrix.height - 1), clamp(column + (state.focus ? x : 0), 0, matrix.width - 1)];
+        focus({ side: "query", index: Math.max(row, 0), other: column }, state.held);
+        reveal(geometry.top + Math.max(row, 0) * geometry.cell, geometry.cell, geometry.top);
+      }
+    } else return;
+    event.preventDefault();
+  });
+
+  function reveal(y, size, head) {
+    const stage = $("stage");
+    if (y - head < stage.scrollTop) stage.scrollTop = y - head;
+    else if (y + size > stage.scrollTop + geometry.seen) stage.scrollTop = y + size - geometry.seen;
+  }
+
+  $("heads").addEventListener("click", (event) => {
+    const button = event.target.closest("button");
+    if (button) change({ layer: +button.dataset.layer, head: +button.dataset.head });
+  });
+  $("heads").addEventListener("keydown", async (event) => {
+    const [x, y] = arrows[event.key] || [0, 0];
+    if (!x && !y) return;
+    event.preventDefault();
+    const count = Math.max(...sectionNow().layers.map((layer) => layer.heads.length));
+    const head = clamp((state.head === MEAN ? count : state.head) + x, 0, count);
+    change({ layer: clamp(state.layer + y, 0, sectionNow().layers.length - 1), head: head === count ? MEAN : head });
+    $("heads").querySelector(`button[data-layer="${state.layer}"][data-head="${state.head}"]`)?.focus();
+  });
+  $("sections").addEventListener("keydown", (event) => {
+    const [x] = arrows[event.key] || [0], count = exampleNow().sections.length;
+    if (!x) return;
+    event.preventDefault();
+    change({ section: (state.section + x + count) % count });
+    $("sections").children[state.section].focus();
+  });
+  const chosen = {
+    step: (value) => ({ predicted: value === "predicted" }),
+    unit: (value) => ({ words: value === "words" }),
+    view: (value) => ({ view: value }),
+  };
+  for (const [id, changes] of Object.entries(chosen)) {
+    $(id).addEventListener("click", (event) => {
+      const button = event.target.closest("button");
+      if (button) change(changes(button.dataset.value));
+    });
+    $(id).addEventListener("keydown", (event) => {
+      const [x, y] = arrows[event.key] || [0, 0], buttons = [...$(id).children];
+      if (!x && !y) return;
+      event.preventDefault();
+      const next = buttons[(buttons.indexOf(document.activeElement) + x + y + buttons.length) % buttons.length];
+      change(changes(next.dataset.value));
+      next.focus();
+    });
+  }
+  $("layer").addEventListener("change", (event) => change({ layer: event.target.selectedIndex }));
+  $("head").addEventListener("change", (event) => change({ head: event.target.selectedIndex - 1 }));
+  $("example").addEventListener("change", (event) => change({ example: event.target.selectedIndex }));
+  $("previous").addEventListener("click", () => change({ example: Math.max(state.example - 1, 0) }));
+  $("next").addEventListener("click", () => change({ example: Math.min(state.example + 1, data.examples.length - 1) }));
+
+  // --- light and dark, and size ------------------------------------------------------------------------------------
+
+  const themes = ["auto", "light", "dark"];
+  let theme = "auto";
+  function showTheme() {
+    $("theme").textContent = `${capital(theme)} theme`;
+    if (theme === "auto") delete document.documentElement.dataset.theme;
+    else document.documentElement.dataset.theme = theme;
+    readColours();
+    delete $("heads").dataset.key; // thumbnails hold their colours
+    render();
+  }
+  $("theme").addEventListener("click", () => {
+    theme = themes[(themes.indexOf(theme) + 1) % themes.length];
+    showTheme();
+  });
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);
+  let resized = false;
+  addEventListener("resize", () => {
+    if (resized) return;
+    resized = true;
+    requestAnimationFrame(() => { resized = false; if (current) { layOut(); showFocus(); } });
+  });
+
+  $("reduced").textContent = data.reduced;
+  $("reduced").hidden = !data.reduced;
+  const first = data.examples[0].sections, cross = first.findIndex((section) => section.id === "cross");
+  state.section = Math.max(cross, 0);
+  state.layer = sectionNow().layers.length - 1;
+  showTheme();
+})();

@@ -1,0 +1,225 @@
+"""The record of a look: maps with their axes, kept as safetensors with a JSON header (or JSON alone, for small ones).
+
+Every family of models records in this one format; the page, the pictures and the measures read nothing else.
+"""
+
+import fnmatch
+import html
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import torch
+from jaxtyping import Float, Int
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from qkv.axis import Axis, axis_from_json, axis_to_json
+from qkv.errors import ConfigError, RunError
+
+__all__ = ["Map", "Trace"]
+
+FORMAT = "qkv-trace/1"
+
+
+@dataclass(frozen=True)
+class Map:
+    """What one layer looked at, for one example.
+
+    Attributes:
+        name: the module path of the layer, nothing else: ``"encoder.blocks.3.attention"``.
+        kind: ``"self"``, ``"cross"``, ``"mixing"`` or ``"position"``.
+        weights: one row of weights over the keys for each head and query, float32; each row sums to one or is all zero.
+        query, key: what the rows and columns are (the whole axis, even where only some rows were kept).
+        heads: which heads of the layer ``weights`` holds, in order.
+        queries: which positions of ``query`` the rows are, in order.
+        causal: True where a query may not look past itself.
+        where: for windowed layers, the cell of the full grid that each place of each window holds.
+    """
+
+    name: str
+    kind: str
+    weights: Float[Tensor, "head query key"]
+    query: Axis
+    key: Axis
+    heads: tuple[int, ...]
+    queries: tuple[int, ...]
+    causal: bool = False
+    where: Int[Tensor, "window cell"] | None = None
+
+    def mean(self) -> "Map":
+        """The map averaged over its heads, as a map of one head."""
+        return replace(self, weights=self.weights.mean(0, keepdim=True), heads=(0,))
+
+    def row(self, position: int) -> Float[Tensor, "head key"]:
+        """What the query at ``position`` of the axis looked at."""
+        if position not in self.queries:
+            raise RunError(
+                f"query {position} of {self.name} was not recorded", remedy=f"recorded: {list(self.queries)}"
+            )
+        return self.weights[:, self.queries.index(position)]
+
+
+@dataclass(frozen=True)
+class Trace(Mapping[str, list[Map]]):
+    """Maps by layer name, one for each example of the traced batch, in the order in which the layers ran.
+
+    ``notes`` holds plain data about the look: the run, the texts, scores of the output, the alignment.
+    """
+
+    maps: dict[str, list[Map]] = field(default_factory=dict)
+    notes: dict = field(default_factory=dict)
+
+    def __getitem__(self, name: str) -> list[Map]:
+        return self.maps[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.maps)
+
+    def __len__(self) -> int:
+        return len(self.maps)
+
+    def select(self, pattern: str = "*", kind: str | None = None) -> list[Map]:
+        """All maps whose name matches ``pattern`` (``*`` matches anything), in order; of one kind if asked."""
+        return [
+            map
+            for name, maps in self.maps.items()
+            if fnmatch.fnmatchcase(name, pattern)
+            for map in maps
+            if kind is None or map.kind == kind
+        ]
+
+    def last(self, kind: str) -> Map:
+        """The first example's map of the last layer of this kind."""
+        names = [name for name, maps in self.maps.items() if maps and maps[0].kind == kind]
+        if not names:
+            raise RunError(
+                f"no map of kind {kind!r} in this trace", remedy=f"layers traced: {', '.join(self.maps) or 'none'}"
+            )
+        return self.maps[names[-1]][0]
+
+    def example(self, index: int) -> "Trace":
+        """The trace of one example of the batch."""
+        return Trace({name: [maps[index]] for name, maps in self.maps.items()}, self.notes)
+
+    def header(self) -> dict:
+        """Everything but the weights, as plain data (what a record's JSON header holds)."""
+        entries = [
+            {
+                "name": map.name,
+                "kind": map.kind,
+                "query": axis_to_json(map.query),
+                "key": axis_to_json(map.key),
+                "heads": list(map.heads),
+                "queries": list(map.queries),
+                "causal": map.causal,
+                "windowed": map.where is not None,
+            }
+            for map in self.select()
+        ]
+        return {"format": FORMAT, "maps": entries, "notes": self.notes}
+
+    def to_json(self) -> dict:
+        """The whole record as plain data; weights as nested lists rounded to 6 digits. Meant for small traces."""
+        record = self.header()
+        for entry, map in zip(record["maps"], self.select(), strict=True):
+            entry["weights"] = [[[round(w, 6) for w in row] for row in head] for head in map.weights.tolist()]
+            if map.where is not None:
+                entry["where"] = map.where.tolist()
+        return record
+
+    def save(self, path: str | Path) -> None:
+        """Write the record, ``.safetensors`` (exact) or ``.json`` (rounded, for small traces), or show it: ``.html`` is
+        the page, ``.svg`` and ``.png`` a picture of the last cross-attention (or self-attention) layer.
+        """
+        path = Path(path)
+        match path.suffix:
+            case ".safetensors":
+                maps = self.select()
+                # clones: examples are often slices of one batch, and a file cannot hold shared storage
+                tensors = {f"weights.{i}": map.weights.cpu().clone().contiguous() for i, map in enumerate(maps)}
+                windowed = [(i, map.where) for i, map in enumerate(maps) if map.where is not None]
+                tensors |= {f"where.{i}": where.cpu().clone().contiguous() for i, where in windowed}
+                save_file(tensors, path, metadata={"qkv": json.dumps(self.header(), ensure_ascii=False)})
+            case ".json":
+                path.write_text(json.dumps(self.to_json(), ensure_ascii=False), encoding="utf-8")
+            case ".html":
+                self.to_page(path)
+            case ".svg" | ".png":
+                from qkv.look.draw import draw  # only those who draw need matplotlib
+
+                draw(self, path)
+            case other:
+                raise ConfigError(
+                    f"cannot write a look as {other or 'a file without a suffix'!r}",
+                    expected=".html, .svg, .png, .safetensors or .json",
+                    file=path,
+                )
+
+    def to_page(self, path: str | Path) -> None:
+        """Write one offline HTML page that shows every text map of this record: see `qkv.look.page`."""
+        from qkv.look.page import write_page
+
+        write_page(self, path)
+
+    def _repr_html_(self) -> str:
+        """The page, in a notebook: in a frame of its own, so that neither can touch the other."""
+        from qkv.look.page import NOTEBOOK_LIMIT, page
+
+        inside = html.escape(page(self, limit=NOTEBOOK_LIMIT), quote=True)
+        return (
+            f'<iframe sandbox="allow-scripts" title="What it looked at" srcdoc="{inside}" '
+            'style="width: 100%; height: 760px; border: 0"></iframe>'
+        )
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Trace":
+        """Read a record written by `save`."""
+        path = Path(path)
+        try:
+            record, weights, where = _read(path)
+        except OSError as error:
+            raise RunError(f"cannot be read ({error.strerror or error})", file=path) from None
+        except (ValueError, KeyError, TypeError, AttributeError, SafetensorError):
+            raise RunError(
+                "not a record of qkv", expected="a .safetensors or .json written by Trace.save", file=path
+            ) from None
+        if record.get("format") != FORMAT:
+            raise RunError(f"not a record of qkv (format {record.get('format')!r})", expected=FORMAT, file=path)
+        maps: dict[str, list[Map]] = {}
+        for entry, weight, cells in zip(record["maps"], weights, where, strict=True):
+            map = Map(
+                entry["name"],
+                entry["kind"],
+                weight,
+                axis_from_json(entry["query"]),
+                axis_from_json(entry["key"]),
+                tuple(entry["heads"]),
+                tuple(entry["queries"]),
+                entry["causal"],
+                cells,
+            )
+            maps.setdefault(map.name, []).append(map)
+        return cls(maps, record["notes"])
+
+
+def _read(path: Path) -> tuple[dict, list[Tensor], list[Tensor | None]]:
+    """A record's header, and the weights and windows of each map."""
+    if path.suffix == ".json":
+        record = json.loads(path.read_text(encoding="utf-8"))
+        entries = record.get("maps", [])
+        weights = [_shaped(entry) for entry in entries]
+        return record, weights, [torch.tensor(entry["where"]) if "where" in entry else None for entry in entries]
+    with safe_open(path, framework="pt") as file:
+        record = json.loads((file.metadata() or {}).get("qkv", "{}"))
+        names, count = set(file.keys()), len(record.get("maps", []))
+        weights = [file.get_tensor(f"weights.{i}") for i in range(count)]
+        return record, weights, [file.get_tensor(f"where.{i}") if f"where.{i}" in names else None for i in range(count)]
+
+
+def _shaped(entry: dict) -> Tensor:
+    """The weights of a JSON entry; nested lists forget the size of an axis that follows an empty one."""
+    weights = torch.tensor(entry["weights"], dtype=torch.float32)
+    return weights if weights.ndim == 3 else weights.reshape(len(entry["heads"]), len(entry["queries"]), -1)

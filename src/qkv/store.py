@@ -1,0 +1,174 @@
+"""Files that are whole or not there: written beside, flushed to the disk, then renamed. Tensors are safetensors only.
+
+A reader never meets half a file, whatever kills the writer; a full disk leaves what was there before. Nothing that is
+read here can run code.
+"""
+
+import errno
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from qkv.errors import RunError
+
+__all__ = [
+    "new_file",
+    "new_folder",
+    "read_json",
+    "read_tensors",
+    "refuse_pickle",
+    "remove_folder",
+    "sync",
+    "write_json",
+    "write_tensors",
+    "write_text",
+]
+
+
+@contextmanager
+def new_file(path: Path, needs: int = 0) -> Iterator[Path]:
+    """A path to write to; when the block ends well, what was written becomes ``path`` in one step.
+
+    Args:
+        needs: bytes that will be written, for the message when the disk is full.
+
+    Raises:
+        RunError: the disk is full; ``path`` is as it was, and nothing is left beside it.
+    """
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    with _whole(path, partial, needs, lambda: partial.unlink(missing_ok=True)):
+        yield partial
+        sync(partial)
+        os.replace(partial, path)
+        sync(path.parent)
+
+
+@contextmanager
+def new_folder(path: Path, needs: int = 0) -> Iterator[Path]:
+    """A folder to fill; when the block ends well it becomes ``path``, where nothing was, in one step. See `new_file`."""
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    with _whole(path, partial, needs, lambda: shutil.rmtree(partial, ignore_errors=True)):
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        yield partial
+        for file in partial.iterdir():
+            sync(file)
+        sync(partial)
+        os.rename(partial, path)
+        sync(path.parent)
+
+
+def remove_folder(path: Path) -> None:
+    """Remove a folder so that no reader ever takes what is left of it for a whole one."""
+    gone = path.with_name(f".{path.name}.gone-{os.getpid()}")
+    os.rename(path, gone)
+    shutil.rmtree(gone, ignore_errors=True)
+
+
+def write_text(path: Path, text: str) -> None:
+    with new_file(path, len(text)) as partial:
+        partial.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path, value: Any) -> None:
+    write_text(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+
+
+def read_json(path: Path) -> Any:
+    """The value in a JSON file; a clear error if it is missing or broken."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise RunError("is missing", file=path, remedy="is this the folder of a run?") from None
+    except ValueError as error:
+        raise RunError(f"is not JSON ({error})", file=path) from None
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:
+    """Save tensors under their names; each must own its storage (see `qkv.models.saved` for tied ones)."""
+    whole = {name: _own(tensor) for name, tensor in tensors.items()}
+    with new_file(path, sum(tensor.nbytes for tensor in whole.values())) as partial:
+        save_file(whole, partial, {"format": "pt", **(metadata or {})})
+
+
+def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
+    """The tensors of a safetensors file, and its metadata.
+
+    Raises:
+        RunError: the file is missing or broken, or is a pickle: reading one can run any code that its maker put in.
+    """
+    refuse_pickle(path)
+    try:
+        with safe_open(path, "pt") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}, file.metadata() or {}  # noqa: SIM118
+    except SafetensorError as error:
+        raise RunError(f"is not a whole safetensors file ({error})", file=path, remedy="use an earlier copy") from None
+
+
+def refuse_pickle(path: Path) -> None:
+    """Raise if a file is missing or holds a pickle (torch.save writes those, bare or inside a zip)."""
+    try:
+        with open(path, "rb") as file:
+            first = file.read(4)
+    except FileNotFoundError:
+        raise RunError("is missing", file=path, remedy="is this the folder of a run?") from None
+    if first[:2] == b"PK" or (first[:1] == b"\x80" and first[1:2] in b"\x02\x03\x04\x05"):
+        raise RunError(
+            "is a pickle, and loading a pickle can run code hidden in it, so it was not opened",
+            file=path,
+            expected="safetensors",
+            remedy="if you trust its maker, read it with torch.load(file, weights_only=True) and save it with safetensors",
+        )
+
+
+def sync(path: Path) -> None:
+    """Flush a file, or the list of names in a folder, to the disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+@contextmanager
+def _whole(path: Path, partial: Path, needs: int, clean: Callable[[], None]) -> Iterator[None]:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException as error:
+        clean()
+        if _disk_is_full(error):
+            free = shutil.disk_usage(path.parent).free
+            raise RunError(
+                f"the disk is full: saving needs {max(needs, 1)} bytes and {free} are free",
+                file=path,
+                remedy="what was saved before is untouched; make room and run the same command again",
+            ) from error
+        raise
+
+
+def _disk_is_full(error: BaseException) -> bool:
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOSPC, errno.EDQUOT)
+    # safetensors writes from Rust and tells the system's number in words only.
+    return isinstance(error, SafetensorError) and any(
+        f"os error {n}" in str(error) for n in (errno.ENOSPC, errno.EDQUOT)
+    )
+
+
+def _own(tensor: Tensor) -> Tensor:
+    tensor = tensor.detach().cpu().contiguous()
+    return (
+        tensor
+        if tensor.untyped_storage().nbytes() == tensor.nbytes
+        else tensor.clone(memory_format=torch.contiguous_format)
+    )

@@ -1,0 +1,88 @@
+"""How good a translator is on a test set."""
+
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from qkv.data.lines import read_lines
+from qkv.decode.search import Search
+from qkv.errors import DataError
+from qkv.look.alignment import alignment_error_rate, read_pharaoh
+from qkv.store import new_file
+from qkv.tasks.scores import text_scores
+from qkv.tasks.translator import Translator
+
+__all__ = ["Evaluation", "alignment_error", "evaluate_files", "read_pair_files"]
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores of a test set, each with its signature, and how long translating it took."""
+
+    sentences: int
+    scores: dict[str, float]
+    signatures: dict[str, str]
+    seconds: float
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), ensure_ascii=False)
+
+    def __str__(self) -> str:
+        lines = [f"{name} {value:.2f}  {self.signatures.get(name, '')}".rstrip() for name, value in self.scores.items()]
+        return "\n".join([*lines, f"{self.sentences} sentences in {self.seconds:.1f} s"])
+
+
+def read_pair_files(source: Path, target: Path) -> list[tuple[str, str]]:
+    """The lines of two files side by side; a line that is no text is empty.
+
+    Raises:
+        DataError: a file is missing, or they have different numbers of lines.
+    """
+    sides = []
+    for path in (source, target):
+        try:
+            with open(path, "rb") as file:
+                sides.append([line.text for line in read_lines(file)])
+        except OSError as error:
+            raise DataError(f"cannot be read ({error.strerror})", file=path) from None
+    if len(sides[0]) != len(sides[1]):
+        raise DataError(
+            f"{source} has {len(sides[0])} lines and {target} has {len(sides[1])}", expected="as many in both"
+        )
+    return list(zip(*sides, strict=True))
+
+
+def evaluate_files(
+    translator: Translator,
+    source: Path,
+    reference: Path,
+    gold_align: Path | None = None,
+    how: Search | None = None,
+    output: Path | None = None,
+) -> Evaluation:
+    """Translate ``source`` and compare with ``reference``; alignments are read while the references are given."""
+    pairs = read_pair_files(source, reference)
+    if not pairs:
+        raise DataError("there is nothing to score", file=source, expected="a line a sentence")
+    begun = time.monotonic()
+    outputs = [answer.text for answer in translator.translate((text for text, _ in pairs), how=how)]
+    seconds = time.monotonic() - begun
+    scores, signatures = text_scores(outputs, [text for _, text in pairs])
+    if gold_align is not None:
+        scores["aer"] = alignment_error(translator, pairs, gold_align)
+        signatures["aer"] = "Och & Ney 2003, 1 - (|A&S| + |A&P|) / (|A| + |S|); references given"
+    if output is not None:
+        with new_file(output) as partial:
+            partial.write_text("".join(text + "\n" for text in outputs), encoding="utf-8")
+    return Evaluation(len(pairs), scores, signatures, seconds)
+
+
+def alignment_error(translator: Translator, pairs: Sequence[tuple[str, str]], gold_align: Path) -> float:
+    """The alignment error rate of given pairs against a gold file."""
+    gold = read_pharaoh(gold_align)
+    if len(gold) != len(pairs):
+        raise DataError(f"has {len(gold)} lines", file=gold_align, expected=f"{len(pairs)}, one for each pair")
+    aligned = translator.align(list(translator.score(pairs)))
+    return alignment_error_rate([a.links for a in aligned], [g.sure for g in gold], [g.possible for g in gold])

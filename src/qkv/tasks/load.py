@@ -1,0 +1,37 @@
+"""Opening a run: its folder says what it is, and what it can do follows."""
+
+from pathlib import Path
+from typing import Any
+
+from qkv.errors import RunError
+from qkv.look.record import Trace
+from qkv.tasks.translator import Translator, read_settings
+
+__all__ = ["load", "look"]
+
+
+def load(folder: str | Path, device: str | None = None) -> Translator:
+    """The trained run in ``folder``: call it on a text, ``look`` at what it does, or reach its ``model``.
+
+    Raises:
+        RunError: there is no finished run there.
+    """
+    folder = Path(folder)
+    if not (folder / "model.json").is_file():
+        unfinished = (folder / "run.yaml").is_file()
+        raise RunError(
+            "there is no trained model" if folder.is_dir() else "there is no such folder",
+            expected="a run's folder, with model.json in it",
+            remedy=f"go on training with: qkv train --config {folder / 'run.yaml'}"
+            if unfinished
+            else "train one with: qkv train",
+            file=folder,
+        )
+    if (task := read_settings(folder).get("task", "translate")) != "translate":
+        raise RunError(f"a run of the task {task!r}", expected="translate", remedy="use a newer qkv", file=folder)
+    return Translator.load(folder, device)
+
+
+def look(run: Translator | str | Path, text: str, **which: Any) -> Trace:
+    """What a run (or the run in a folder) looked at while it answered ``text``; ``which`` goes to `qkv.trace`."""
+    return (run if isinstance(run, Translator) else load(run)).look(text, **which)

@@ -1,0 +1,115 @@
+"""Learning to translate: teacher forcing on sentence pairs, scored by greedy translation of held-out ones."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from qkv.data.buckets import Batch
+from qkv.data.codec import Codec
+from qkv.data.pairs import PairFiles
+from qkv.data.prepare import prepare_pairs
+from qkv.layers.cross_entropy import linear_cross_entropy
+from qkv.look.alignment import choose_reader
+from qkv.tasks.scores import text_scores
+from qkv.tasks.task import Loss, Prepared, Scores
+from qkv.tasks.translator import Translator, write_settings
+
+__all__ = ["Translate"]
+
+SCORED = 500  # held-out sentences translated at each evaluation: enough to rank checkpoints, quick enough to do often
+SAMPLES = 3
+ALIGNED = 300  # held-out pairs on which the layer and heads of alignments are chosen
+
+
+class Translate:
+    """Train a translator on sentence pairs.
+
+    Args:
+        smoothing: label smoothing: this share of each target's mass is spread over all words.
+    """
+
+    name = "translate"
+    Data = PairFiles
+    models = ("transformer",)
+    from_codec = ("source_words", "target_words")
+    unit = "tokens"
+    best = "chrf"
+    higher_is_better: Mapping[str, bool] = {
+        "loss": False,
+        "accuracy": True,
+        "bleu": True,
+        "bleu_char": True,
+        "chrf": True,
+    }
+
+    def __init__(self, smoothing: float = 0.1):
+        self.smoothing = smoothing
+
+    def prepare(self, data: PairFiles, folder: Path, seed: int, codec: Codec | None = None) -> Prepared:
+        """Read, check and encode the user's pairs; see `qkv.data.pairs`."""
+        return prepare_pairs(data, folder, seed, codec)
+
+    def load_codec(self, folder: Path) -> Codec:
+        """The codec of a run that is gone on with or fine-tuned."""
+        return Codec.load(folder)
+
+    def config(self, codec: Codec, size: Any) -> Any:
+        """The model's config with the codec's vocabulary sizes; tables of separate vocabularies cannot be one."""
+        words = {"source_words": codec.source.size, "target_words": codec.target.size}
+        if size.tie == "all" and not codec.joint:
+            size = replace(size, tie="output")
+        return replace(size, **words)
+
+    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+        """Cross entropy of each next word given the true ones before it, smoothed, summed over real targets."""
+        states = model(batch.source, batch.source_lengths, batch.target[:, :-1], batch.target_lengths - 1)
+        words = batch.target[:, 1:]
+        real = torch.arange(words.shape[1], device=words.device) < (batch.target_lengths - 1)[:, None]
+        smoothing = self.smoothing if model.training else 0.0
+        total, nll, correct = linear_cross_entropy(
+            states[real], model.output.weight, model.output.bias, words[real], smoothing
+        )
+        return Loss(total, {"nll": nll, "accuracy": correct})
+
+    def score(self, model: nn.Module, prepared: Prepared) -> Scores:
+        """Dev loss and accuracy a word, and BLEU and chrF of greedy translations of the first dev sentences."""
+        translator = Translator(model, prepared.codec)
+        totals, targets = {"loss": 0.0, "accuracy": 0.0}, 0
+        with torch.inference_mode():
+            for batch in prepared.dev:
+                loss = self.loss(model, batch.to(translator.device))
+                totals["loss"] += float(loss.parts["nll"])
+                totals["accuracy"] += float(loss.parts["accuracy"])
+                targets += batch.targets
+        pairs = list(prepared.dev_texts.values())[:SCORED]
+        outputs = [answer.text for answer in translator.translate(source for source, _ in pairs)]
+        scores, signatures = text_scores(outputs, [target for _, target in pairs])
+        samples = [
+            f"{source}\n  = {target}\n  > {output}"
+            for (source, target), output in list(zip(pairs, outputs, strict=True))[:SAMPLES]
+        ]
+        return Scores({name: total / targets for name, total in totals.items()} | scores, samples, signatures)
+
+    def finish(self, model: nn.Module, prepared: Prepared, folder: Path) -> None:
+        """Choose on held-out pairs the layer and heads that alignments will be read from."""
+        translator = Translator(model.eval(), prepared.codec)
+        given = list(translator.score(list(prepared.dev_texts.values())[:ALIGNED]))
+        traces = [
+            seen.example(i)
+            for begin in range(0, len(given), 64)
+            for seen in [translator.replay(given[begin : begin + 64], layers="*.cross")]
+            for i in range(len(given[begin : begin + 64]))
+        ]
+        write_settings(folder, reader=choose_reader(traces).to_json())
+
+    def next_commands(self, folder: Path) -> list[str]:
+        """What to type next."""
+        return [
+            f"qkv translate {folder} < in.txt > out.txt",
+            f"qkv look {folder} 'a sentence' --out look.html",
+            f"qkv evaluate {folder} --source test.src --reference test.ref",
+        ]

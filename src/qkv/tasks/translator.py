@@ -1,0 +1,262 @@
+"""A trained translator: line in, line out, with scores and with what it looked at."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from qkv.data.buckets import Batch, by_length, pad, pad_rows
+from qkv.data.codec import Codec
+from qkv.data.lines import Line, decode_line
+from qkv.decode.search import Hypothesis, Marks, Search, search
+from qkv.errors import DataError
+from qkv.layers.attention import Attention
+from qkv.layers.cross_entropy import word_log_probabilities
+from qkv.look.alignment import Reader
+from qkv.look.record import Trace
+from qkv.look.trace import trace
+from qkv.models.saved import load_model
+from qkv.store import read_json, write_json
+
+__all__ = ["Answer", "Translator", "default_reader", "read_settings", "write_settings"]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What became of one line.
+
+    Attributes:
+        text: the translation; empty where there is none.
+        source: the line as the model saw it.
+        score: what the search compared it by; None where nothing was translated.
+        tokens, token_scores, ids: the pieces (the end mark last, where it ended), the log-probability of each, and its
+            id, so that a replay says exactly what was said.
+        ended: False where the longest allowed length cut it off.
+        mark: why there is no translation: "blank", "over-long" or "undecodable"; empty otherwise.
+        others: the rest of the n best.
+        links: pairs of word numbers, source first, where an alignment was asked for.
+    """
+
+    text: str
+    source: str
+    score: float | None = None
+    tokens: tuple[str, ...] = ()
+    token_scores: tuple[float, ...] = ()
+    ids: tuple[int, ...] = ()
+    ended: bool = True
+    mark: str = ""
+    others: tuple["Answer", ...] = ()
+    links: tuple[tuple[int, int], ...] | None = None
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass
+class Translator:
+    """A model with its codec. ``translator("나는 학생이다")`` translates; `translate` does so for any number of lines.
+
+    Attributes:
+        model: the network, in evaluation mode.
+        codec: its vocabularies.
+        search: how it searches unless told otherwise; imported runs bring their own.
+        reader: where alignments are read, chosen on held-out pairs at the end of training.
+        longest_source: a longer source (in tokens) is marked and not translated.
+        folder: the run it was loaded from.
+    """
+
+    model: nn.Module
+    codec: Codec
+    search: Search = field(default_factory=Search)
+    reader: Reader | None = None
+    longest_source: int = 512
+    folder: Path | None = None
+    counts: Counter = field(default_factory=Counter)
+
+    @classmethod
+    def load(cls, folder: Path | str, device: str | None = None) -> "Translator":
+        """The translator of a run's folder."""
+        folder = Path(folder)
+        model = load_model(folder)
+        codec = Codec.load(folder / "codec")
+        settings = read_settings(folder)
+        search = Search(**settings.get("search", {}))
+        reader = Reader.from_json(settings["reader"]) if settings.get("reader") else None
+        return cls(model.eval().to(device or "cpu"), codec, search, reader, folder=folder)
+
+    @property
+    def device(self) -> torch.device:
+        return next(self.model.parameters()).device
+
+    def __call__(self, text: str | Sequence[str], **how: Any) -> Answer | list[Answer]:
+        """Translate one text, or several."""
+        if isinstance(text, str):
+            return next(self.translate([text], **how))
+        return list(self.translate(text, **how))
+
+    def translate(
+        self,
+        lines: Iterable[str | Line],
+        *,
+        how: Search | None = None,
+        prefixes: Iterable[str] | None = None,
+        longest: int | None = None,
+        align: bool = False,
+        window: int = 4096,
+        batch_tokens: int = 2048,
+    ) -> Iterator[Answer]:
+        """One answer for each line, in order; memory is that of a ``window`` of lines, however many there are.
+
+        Args:
+            how: the search; the run's own if not given.
+            prefixes: text that each translation must begin with, a line each.
+            longest: most tokens of a translation; twice the source's and 16 more if not given.
+            align: also say which words each word came from.
+            window: lines that are sorted by length together.
+            batch_tokens: padded source tokens times hypotheses that run at once.
+        """
+        numbered = enumerate(lines)
+        starts = iter(prefixes) if prefixes is not None else None
+        while chunk := list(islice(numbered, window)):
+            begun = [next(starts, "") for _ in chunk] if starts is not None else None
+            yield from self._window(chunk, begun, how or self.search, longest, align, batch_tokens)
+
+    def _window(
+        self, chunk, begun, how: Search, longest: int | None, align: bool, batch_tokens: int
+    ) -> Iterator[Answer]:
+        lines = [line if isinstance(line, Line) else decode_line(number + 1, line) for number, line in chunk]
+        sources = [self.codec.source.normalise(line.text) for line in lines]
+        encoded = self.codec.encode_source(sources)
+        answers: dict[int, Answer] = {}
+        for place, (line, source, ids) in enumerate(zip(lines, sources, encoded, strict=True)):
+            mark = line.unusable or ("blank" if not source else "over-long" if len(ids) > self.longest_source else "")
+            if mark:
+                self.counts[mark] += 1
+                answers[place] = Answer("", source, mark=mark)
+        wanted = [place for place in range(len(chunk)) if place not in answers]
+        hypotheses = how.n_best if how.sampling else how.beam
+        for batch in by_length([len(encoded[place]) for place in wanted], batch_tokens // hypotheses):
+            places = [wanted[i] for i in batch]
+            prefix_ids = self.codec.target.encode([begun[place] for place in places]) if begun else None
+            numbers = [chunk[place][0] for place in places]
+            found = self._search([encoded[place] for place in places], how, prefix_ids, longest, numbers)
+            for place, best in zip(places, found, strict=True):
+                answers[place] = self._answer(sources[place], best)
+                self.counts["cut off"] += not answers[place].ended
+        self.counts["lines"] += len(chunk)
+        ordered = [answers[place] for place in range(len(chunk))]
+        yield from self.align(ordered) if align else ordered
+
+    def _search(self, sources, how: Search, prefixes, longest: int | None, numbers) -> list[list[Hypothesis]]:
+        source, lengths = (x.to(self.device) for x in pad_rows(sources, self.codec.source.pad))
+        allowed = lengths * 2 + 16 if longest is None else torch.full_like(lengths, longest)
+        end = self.codec.target.end
+        never = tuple({self.codec.target.pad, self.codec.start} - {end})
+        with torch.inference_mode():
+            state = self.model.start(source, lengths)
+        return search(self.model, state, Marks(self.codec.start, end, never), allowed, how, prefixes, numbers)
+
+    def _answer(self, source: str, best: list[Hypothesis]) -> Answer:
+        first, *others = (self._told(source, h) for h in best)
+        return replace(first, others=tuple(others))
+
+    def _told(self, source: str, found: Hypothesis) -> Answer:
+        target = self.codec.target
+        ids = (*found.tokens, target.end) if found.ended else found.tokens
+        text, pieces = target.decode(found.tokens), tuple(target.pieces(ids))
+        return Answer(text, source, found.score, pieces, found.token_scores, ids, found.ended)
+
+    def score(self, pairs: Iterable[tuple[str, str]], batch: int = 64) -> Iterator[Answer]:
+        """Given translations as answers: the log-probability of each token, and the score that a search would give."""
+        pairs = iter(pairs)
+        while chunk := list(islice(pairs, batch)):
+            sources = [self.codec.source.normalise(source) for source, _ in chunk]
+            targets = [ids[1:] for ids in self.codec.encode_target([target for _, target in chunk])]
+            given = self._batch(sources, targets)
+            with torch.inference_mode():
+                states = self.model(given.source, given.source_lengths, given.target[:, :-1], given.target_lengths - 1)
+                gains = word_log_probabilities(states, self.model.output, given.target[:, 1:])
+            for i, (source, ids) in enumerate(zip(sources, targets, strict=True)):
+                token_scores = tuple(gains[i, : len(ids)].tolist())
+                score, text = self.search.score(sum(token_scores), len(ids)), self.codec.target.decode(ids[:-1])
+                yield Answer(text, source, score, tuple(self.codec.target.pieces(ids)), token_scores, tuple(ids))
+
+    def _batch(self, sources: Sequence[str], targets: Sequence[Sequence[int]]) -> Batch:
+        begun = [[self.codec.start, *ids] for ids in targets]
+        return pad(self.codec.encode_source(sources), begun, self.codec).to(self.device)
+
+    def replay(self, answers: Sequence[Answer], **which: Any) -> Trace:
+        """One traced pass with the target given, token by token: what the model looks at while it says just this.
+
+        ``which`` goes to `qkv.trace`: layers, heads, queries, edit.
+        """
+        # The end mark goes in too: it has a row of its own, and the shifted reading looks where each word is the input.
+        batch = self._batch([a.source for a in answers], [a.ids for a in answers])
+        axes = {
+            "source": [
+                self.codec.source.tokens(row[:n].tolist())
+                for row, n in zip(batch.source, batch.source_lengths, strict=True)
+            ],
+            "target": [
+                self.codec.target.tokens(row[:n].tolist())
+                for row, n in zip(batch.target, batch.target_lengths, strict=True)
+            ],
+        }
+        with torch.inference_mode(), trace(self.model, axes=axes, **which) as seen:
+            self.model(batch.source, batch.source_lengths, batch.target, batch.target_lengths)
+        return seen
+
+    def align(self, answers: Sequence[Answer], batch: int = 64) -> Iterator[Answer]:
+        """The same answers with their word links, read off the layer and heads that the run says."""
+        reader = self.reader or default_reader(self.model)
+        for begin in range(0, len(answers), batch):
+            part = answers[begin : begin + batch]
+            spoken = [a for a in part if a.ids]
+            seen = self.replay(spoken, layers=reader.layer) if spoken else None
+            places = iter(range(len(spoken)))
+            for answer in part:
+                links = reader.links(seen.example(next(places))) if answer.ids else ()
+                yield replace(answer, links=tuple(links))
+
+    def look(self, text: str, **which: Any) -> Trace:
+        """Translate ``text`` and replay what was returned under a trace; ``which`` goes to `qkv.trace`."""
+        return self.look_at(self(text), **which)
+
+    def look_at(self, answer: Answer, **which: Any) -> Trace:
+        """What the model looked at while it said this answer; the trace's notes hold the rest of what is known."""
+        if not answer.ids:
+            raise DataError(
+                f"there is nothing to look at: the text is {answer.mark}", expected="a text that can be translated"
+            )
+        seen = self.replay([answer], **which)
+        reader = self.reader or default_reader(self.model)
+        seen.notes.update(
+            source=answer.source, target=answer.text, score=answer.score, token_scores=list(answer.token_scores),
+            alignment=reader.note(seen if reader.layer in seen else self.replay([answer], layers=reader.layer)),
+            run=str(self.folder) if self.folder else "",
+        )  # fmt: skip
+        return seen
+
+
+def default_reader(model: nn.Module) -> Reader:
+    """All heads of the last cross-attention but one: where alignments are best found unseen (Garg et al. 2019)."""
+    layers = [
+        (name, m) for name, m in model.named_modules() if isinstance(m, Attention) and m.between[0] != m.between[1]
+    ]
+    name, layer = layers[max(0, len(layers) - 2)]
+    return Reader(name, tuple(range(layer.heads)))
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """How a run answers (``answer.json``): its task, its search, and where its alignments are read."""
+    return read_json(folder / "answer.json") if (folder / "answer.json").is_file() else {}
+
+
+def write_settings(folder: Path, **changes: Any) -> None:
+    """Change some of a run's settings, and keep the others."""
+    write_json(folder / "answer.json", {"task": "translate"} | read_settings(folder) | changes)

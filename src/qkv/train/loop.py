@@ -1,0 +1,442 @@
+"""The training loop: one for every task, model, device and number of processes. Read it from `train` down."""
+
+import math
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from accelerate import Accelerator
+from accelerate.optimizer import AcceleratedOptimizer
+from accelerate.utils import broadcast_object_list
+from torch import Tensor, nn
+
+from qkv import tasks
+from qkv.errors import ConfigError, RunError, nearest
+from qkv.models.saved import build, load_weights, save_model, save_weights
+from qkv.store import new_folder
+from qkv.tasks.task import Position, Prepared, Scores, Task
+from qkv.train import averaging, checkpoint, estimate, randomness
+from qkv.train.averaging import MovingAverage
+from qkv.train.checkpoint import State, weights_file
+from qkv.train.devices import accelerator_for
+from qkv.train.folder import append_scores, claimed, describe_run, truncate_scores
+from qkv.train.interrupts import Interrupts, noticed
+from qkv.train.optimizer import factor, optimizer_for, set_rate
+from qkv.train.progress import Display, words
+from qkv.train.run import Loop, Run
+from qkv.train.share import rank_share, step_group
+
+__all__ = ["Result", "train"]
+
+MOST_SKIPPED = 50  # fp16 steps in a row: the scaler halves its scale at each, and 2**-50 of it is no scale any more
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of a run: its folder, the steps made, and the dev scores of the weights that were kept."""
+
+    folder: Path
+    step: int
+    scores: dict[str, float]
+    interrupted: bool = False
+
+
+@dataclass
+class Training:
+    """Everything that is alive while a run trains."""
+
+    run: Run
+    task: Task
+    prepared: Prepared
+    accelerator: Accelerator
+    model: nn.Module
+    learner: nn.Module  # the task's loss of the model, wrapped for ranks and precision
+    optimizer: AcceleratedOptimizer
+    average: MovingAverage | None
+    state: State
+    show: Display
+    epoch_length: Callable[[int], int]
+    total_steps: int | None  # for cosine and for the time left
+
+
+class LossOf(nn.Module):
+    """A task's loss as a module: whatever the task calls inside the model then runs under DDP and autocast."""
+
+    def __init__(self, task: Task, model: nn.Module):
+        super().__init__()
+        self.task, self.model = task, model
+
+    def forward(self, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
+        loss = self.task.loss(self.model, batch)
+        return loss.total, loss.parts
+
+
+def train(run: Run) -> Result:
+    """Train, or go on training, what ``run`` says; afterwards ``run.out`` holds the best weights.
+
+    A step follows the gradient of the mean loss over all its real targets: those of every batch that it accumulates,
+    on every process. Stopped by Ctrl-C, SIGTERM, kill -9 or a power cut, the same run goes on from its last
+    checkpoint as if nothing had been (to the bit on a CPU with as many threads).
+
+    Raises:
+        UserError: what the user can mend: data, config, folder, device, a full disk, a loss that is not finite.
+    """
+    task = tasks.find(run.task)(**run.learn)
+    if run.loop.best and run.loop.best not in task.higher_is_better:
+        raise ConfigError(f"loop.best is {run.loop.best!r}", remedy=nearest(run.loop.best, task.higher_is_better))
+    accelerator = accelerator_for(run)
+    first = accelerator.is_main_process
+    show = Display(getattr(task, "unit", "targets"), silent=not first)
+
+    with noticed() as interrupts, claimed(run) if first else nullcontext(), show:
+        accelerator.wait_for_everyone()
+        saved = checkpoint.latest(run.out)
+        if saved and saved[1].finished and _why_ended(run.loop, saved[1]):
+            show.say(f"{run.out} is finished ({saved[1].finished['why']})")
+            return _conclude(task, run, saved[1], show)
+        training = _begin(run, task, accelerator, saved, show)
+        if _interrupted(training, interrupts):
+            _save(training)
+            step = training.state.step
+            show.say(f"stopped at step {step}; go on with: qkv train --config {run.out / 'run.yaml'}")
+            return Result(run.out, step, (training.state.best or {}).get("scores", {}), interrupted=True)
+        _finish(training)
+        return _conclude(task, run, training.state, show)
+
+
+def _interrupted(training: Training, interrupts: Interrupts) -> bool:
+    """The loop itself. True if someone asked to stop, false if the run is at its end."""
+    run, state, accelerator = training.run, training.state, training.accelerator
+    ranks, rank = accelerator.num_processes, accelerator.process_index
+    begun = time.monotonic() - state.seconds
+
+    while not _why_ended(run.loop, state):
+        step_began = time.monotonic()
+        group, following = step_group(training.epoch_length, state.position, ranks * run.optimize.accumulate)
+        # The whole step's batches are read first: its gradient is divided by the number of their real targets.
+        batches = [(at, training.prepared.train.batch(at), weight) for at, weight in rank_share(group, ranks, rank)]
+        targets = sum(batch.targets for _, batch, weight in batches if weight)
+        state.seconds = step_began - begun
+        targets, stop, late = _agree(
+            accelerator, targets, interrupts.wanted, rank == 0 and _late(run.loop, state.seconds)
+        )
+        if stop or late:
+            return bool(stop)
+
+        state.step += 1
+        sums = _update(training, batches, max(targets, 1))
+        if training.average:
+            training.average.update(state.step)
+        state.position = following
+        for name, value in {**sums, "targets": targets, "seconds": time.monotonic() - step_began}.items():
+            state.window[name] = state.window.get(name, 0.0) + value
+
+        if state.step % run.loop.log_every == 0:
+            _log(training)
+        if training.prepared.dev and state.step % run.loop.evaluate_every == 0:
+            _evaluate(training)
+        state.seconds = time.monotonic() - begun
+        if state.step % (run.loop.save_every or run.loop.evaluate_every) == 0:
+            _remember_recent(training)
+            _save(training)
+    return False
+
+
+def _update(training: Training, batches: list[tuple[Position, Any, int]], targets: int) -> dict[str, float]:
+    """One step of the optimiser; returns the sums of loss and parts over this process's batches.
+
+    Raises:
+        RunError: loss or gradient is not finite (with fp16 the step is skipped and the loss scale lowered instead).
+    """
+    run, state, accelerator, optimizer = training.run, training.state, training.accelerator, training.optimizer
+    set_rate(optimizer.optimizer, run.optimize.lr * factor(run.optimize, state.step, training.total_steps))
+    optimizer.zero_grad(set_to_none=True)
+    losses = []
+    for i, (position, batch, weight) in enumerate(batches):
+        randomness.seed_batch(run.seed, position)
+        last = i == len(batches) - 1
+        with nullcontext() if last else accelerator.no_sync(training.learner):
+            total, parts = training.learner(batch.to(accelerator.device))
+            # DDP takes the mean over the ranks of what is here a part of a sum: hence their number.
+            accelerator.backward(total * (weight * accelerator.num_processes / targets))
+        if weight:
+            losses.append({"loss": total.detach(), **parts})
+
+    accelerator.unscale_gradients(optimizer)
+    weights = [parameter for parameter in training.model.parameters() if parameter.grad is not None]
+    norm = nn.utils.get_total_norm([parameter.grad for parameter in weights])
+    length = norm.item()
+    if math.isfinite(length):
+        state.skipped = 0
+    else:
+        state.skipped += 1
+        if accelerator.scaler is None or state.skipped > MOST_SKIPPED:
+            raise _not_finite(training, [position for position, _, weight in batches if weight], losses)
+    if run.optimize.clip and length > run.optimize.clip:
+        nn.utils.clip_grads_with_norm_(weights, run.optimize.clip, norm)
+    optimizer.step()
+    return {name: sum(loss[name].item() for loss in losses) for name in losses[0]} if losses else {}
+
+
+def _begin(run: Run, task: Task, accelerator: Accelerator, saved: tuple[Path, State] | None, show: Display) -> Training:
+    """Data, model, optimiser: new, from another run (``init``), or as they were at the last checkpoint."""
+    with accelerator.main_process_first():  # it learns and saves the codec, the others read that
+        prepared = _prepare(task, run, accelerator.is_main_process)
+    for line in prepared.report:
+        show.say(line)
+    epoch_length = cache(prepared.train.epoch_length)
+    if epoch_length(0) == 0:
+        raise ConfigError("the training data make no batch", remedy="see the report above for what was dropped and why")
+
+    randomness.seed_all(run.seed)
+    model = build(run.model, task.config(prepared.codec, run.size))
+    if run.init and not saved:
+        load_weights(model, run.init / "model.safetensors")
+    model.to(accelerator.device).train()
+    optimizer = optimizer_for(model, run.optimize)
+    average = MovingAverage(model, run.loop.ema) if run.loop.ema else None
+    if accelerator.is_main_process:
+        describe_run(run, prepared.summary, prepared.report, sum(p.numel() for p in model.parameters()))
+
+    state = State()
+    learner = LossOf(task, model)
+    total_steps = _total_steps(run, epoch_length(0), accelerator.num_processes)
+    if saved:
+        folder, state = saved
+        checkpoint.load(folder, model, optimizer, average)
+        state.finished = None  # the budget was raised
+        if accelerator.is_main_process:
+            truncate_scores(run.out, state.step)
+        else:
+            state.window = {}  # its sums are those of all ranks
+        show.say(f"going on from step {state.step}")
+    else:
+        batch = prepared.train.batch(Position()).to(accelerator.device)
+        with accelerator.autocast():
+            cost = estimate.probe(model, lambda: learner(batch)[0] / max(batch.targets, 1))
+        for line in estimate.lines(run, model, cost, total_steps):
+            show.say(line)
+    learner, optimizer = accelerator.prepare(learner, optimizer)
+    if accelerator.scaler and state.scaler:
+        accelerator.scaler.load_state_dict(state.scaler)
+    return Training(
+        run, task, prepared, accelerator, model, learner, optimizer, average, state, show, epoch_length, total_steps
+    )
+
+
+def _prepare(task: Task, run: Run, first: bool) -> Prepared:
+    """The task's data; the codec is this run's own if it has one already, else that of ``init``, else learned."""
+    own = run.out / "codec"
+    known = own if own.exists() else run.init / "codec" if run.init else None
+    prepared = task.prepare(run.data, run.out, run.seed, task.load_codec(known) if known else None)
+    if first and not own.exists():
+        with new_folder(own) as partial:
+            prepared.codec.save(partial)
+    return prepared
+
+
+def _log(training: Training) -> None:
+    """A line of training loss: the mean over the targets since the last one."""
+    run, state, show = training.run, training.state, training.show
+    _gather_window(training)
+    window, state.window = state.window, {}
+    if not training.accelerator.is_main_process:
+        return
+    targets, seconds = max(window.pop("targets"), 1), window.pop("seconds")
+    line = {"step": state.step, "epoch": state.position.epoch}
+    line |= {name: value / targets for name, value in window.items()}
+    line["lr"] = training.optimizer.param_groups[0]["lr"]
+    line |= {f"{show.unit}_per_second": round(targets / seconds, 1), "seconds": round(state.seconds, 1)}
+    append_scores(run.out, line)
+    show.step(line, *_done(training))
+
+
+def _evaluate(training: Training) -> None:
+    """Score the weights (their moving average, if there is one) on dev, and keep them if they are the best so far."""
+    run, state, task = training.run, training.state, training.task
+    with training.average.in_place() if training.average else nullcontext():
+        scores = _score(training)
+        state.evaluated = state.step
+        best = run.loop.best or task.best
+        if state.best is None or _better(task, best, scores.values[best], state.best["scores"][best]):
+            state.best = {"step": state.step, "scores": scores.values, "weights": f"best-{state.step:08d}.safetensors"}
+            state.waited = 0
+            if training.accelerator.is_main_process:
+                save_weights(training.model, weights_file(run.out, state.best["weights"]))
+                save_model(training.model, run.out, run.model)
+        else:
+            state.waited += 1
+    if training.accelerator.is_main_process:
+        line = {"step": state.step, "epoch": state.position.epoch, "dev": scores.values}
+        append_scores(run.out, line | ({"signatures": scores.signatures} if scores.signatures else {}))
+    training.show.say(f"step {state.step}  dev: {words(scores.values)}" + ("" if state.waited else "  (best)"))
+    for sample in scores.samples:
+        training.show.say(sample)
+
+
+def _score(training: Training) -> Scores:
+    """The task's score on dev, by the first process for all; modes and random numbers are left as they were."""
+    model, accelerator = training.model, training.accelerator
+    told: list[Scores | None] = [None]
+    if accelerator.is_main_process:
+        modes = [(module, module.training) for module in model.modules()]
+        model.eval()
+        with randomness.kept(), torch.no_grad(), accelerator.autocast():
+            told[0] = training.task.score(model, training.prepared)
+        for module, mode in modes:
+            module.training = mode
+    if accelerator.num_processes > 1:
+        broadcast_object_list(told)
+    scores = told[0]
+    best = training.run.loop.best or training.task.best
+    if best not in scores.values:
+        raise ConfigError(f"loop.best is {best!r}, which was not scored", remedy=nearest(best, scores.values))
+    return scores
+
+
+def _remember_recent(training: Training) -> None:
+    """Keep these weights for the average of the last few."""
+    run, state = training.run, training.state
+    name = f"recent-{state.step:08d}.safetensors"
+    if run.loop.average > 1 and name not in state.recent:
+        if training.accelerator.is_main_process:
+            save_weights(training.model, weights_file(run.out, name))
+        state.recent = [*state.recent, name][-run.loop.average :]
+
+
+def _save(training: Training) -> None:
+    run, state, accelerator = training.run, training.state, training.accelerator
+    _gather_window(training)
+    if accelerator.scaler:
+        state.scaler = accelerator.scaler.state_dict()
+    if accelerator.is_main_process:
+        checkpoint.save(run.out, state, training.model, training.optimizer.optimizer, training.average, run.loop.keep)
+        if not state.best:  # there is nothing to judge weights by: the last ones are the run's
+            with training.average.in_place() if training.average else nullcontext():
+                save_model(training.model, run.out, run.model)
+    accelerator.wait_for_everyone()
+
+
+def _finish(training: Training) -> None:
+    """Score the last weights and the mean of the last few, and leave the best of all in the run's folder."""
+    run, state, task, model = training.run, training.state, training.task, training.model
+    if training.prepared.dev and state.evaluated != state.step:
+        _evaluate(training)
+    _remember_recent(training)
+    _save(training)
+    best, first = run.loop.best or task.best, training.accelerator.is_main_process
+    what, scores, file = f"of step {state.step}", {}, None
+    if state.best:
+        what, scores = f"of step {state.best['step']}", state.best["scores"]
+        file = weights_file(run.out, state.best["weights"])
+    mean = weights_file(run.out, f"mean-{state.step:08d}.safetensors") if len(state.recent) > 1 else None
+    if mean:
+        if first:
+            averaging.save_mean([weights_file(run.out, name) for name in state.recent], mean)
+        training.accelerator.wait_for_everyone()
+        load_weights(model, mean)
+        of_mean = _score(training).values if state.best else {}
+        better = not state.best or _better(task, best, of_mean[best], scores[best])
+        name = f"the mean of the last {len(state.recent)} checkpoints"
+        training.show.say(f"{name}: {words(of_mean)}" + ("  (best)" if better else "  (not better)"))
+        if better:
+            what, scores, file = f"that are {name}", of_mean, mean
+
+    state.finished = {"why": _why_ended(run.loop, state), "weights": what, "scores": scores, "mean": mean and mean.name}
+    if not first:
+        return
+    with training.average.in_place() if training.average and not file else nullcontext():
+        if file:
+            load_weights(model, file)
+        save_model(model, run.out, run.model)
+        if hasattr(task, "finish"):
+            task.finish(model.eval(), training.prepared, run.out)
+    append_scores(run.out, {"step": state.step, "final": scores, "weights": what})
+    checkpoint.mark_finished(run.out, state)
+
+
+def _conclude(task: Task, run: Run, state: State, show: Display) -> Result:
+    """The last lines: which weights were kept, their scores, and what to do with them."""
+    scores = state.finished["scores"]
+    show.say(f"{run.out} holds the weights {state.finished['weights']}" + (f": {words(scores)}" if scores else ""))
+    for command in task.next_commands(run.out):
+        show.say(f"  {command}")
+    return Result(run.out, state.step, scores)
+
+
+def _why_ended(loop: Loop, state: State) -> str:
+    """The limit that was reached, or nothing."""
+    if loop.most_steps and state.step >= loop.most_steps:
+        return f"{state.step} steps"
+    if loop.epochs and state.position.epoch >= loop.epochs:
+        return f"{loop.epochs} epochs"
+    if loop.patience and state.waited >= loop.patience:
+        return f"no better score in {loop.patience} evaluations"
+    return f"{loop.minutes:g} minutes" if _late(loop, state.seconds) else ""
+
+
+def _late(loop: Loop, seconds: float) -> bool:
+    return loop.minutes is not None and seconds >= 60 * loop.minutes
+
+
+def _agree(accelerator: Accelerator, targets: int, stop: bool, late: bool) -> tuple[int, bool, bool]:
+    """The targets of all processes together; to stop, or that time is up, is enough for one to say."""
+    if accelerator.num_processes > 1:
+        said = torch.tensor([targets, stop, late], device=accelerator.device)
+        targets, stop, late = accelerator.reduce(said, "sum").tolist()
+    return targets, bool(stop), bool(late)
+
+
+def _gather_window(training: Training) -> None:
+    """Sums since the last log line: all processes' together on the first one, nothing on the others."""
+    window, accelerator = training.state.window, training.accelerator
+    names = sorted(window.keys() - {"targets", "seconds"})  # these are everyone's already
+    if accelerator.num_processes > 1 and names:
+        kind = torch.float32 if accelerator.device.type == "mps" else torch.float64
+        sums = torch.tensor([window[name] for name in names], dtype=kind, device=accelerator.device)
+        window.update(zip(names, accelerator.reduce(sums, "sum").tolist(), strict=True))
+        if not accelerator.is_main_process:
+            window.update(dict.fromkeys(names, 0.0))
+
+
+def _total_steps(run: Run, batches: int, ranks: int) -> int | None:
+    """The last step, as far as steps and epochs tell it; later epochs count as long as the first."""
+    of_epochs = run.loop.epochs and run.loop.epochs * math.ceil(batches / (ranks * run.optimize.accumulate))
+    known = [steps for steps in (run.loop.most_steps, of_epochs) if steps]
+    return min(known) if known else None
+
+
+def _done(training: Training) -> tuple[float, float | None]:
+    """The part of the run that is done, and the seconds left."""
+    state, minutes = training.state, training.run.loop.minutes
+    part = max(
+        state.step / training.total_steps if training.total_steps else 0.0,
+        state.seconds / (60 * minutes) if minutes else 0.0,
+    )
+    return part, state.seconds * (1 - part) / part if part else None
+
+
+def _better(task: Task, name: str, new: float, old: float) -> bool:
+    """Whether a score beats another; one that is not a number beats none."""
+    if math.isnan(new) or math.isnan(old):
+        return not math.isnan(new)
+    return new > old if task.higher_is_better[name] else new < old
+
+
+def _not_finite(training: Training, positions: list[Position], losses: list[dict[str, Tensor]]) -> RunError:
+    """The error that names the step and its batches: those whose loss is at fault, else all."""
+    bad = [at for at, loss in zip(positions, losses, strict=True) if not math.isfinite(loss["loss"].item())]
+    batches = ", ".join(f"{at.batch}" for at in bad or positions)
+    what = "loss" if bad else "gradient"
+    epoch = training.state.position.epoch
+    saved = checkpoint.latest(training.run.out)
+    return RunError(
+        f"the {what} is not a finite number at step {training.state.step} (epoch {epoch}, batches {batches} of it)",
+        remedy="the weights were not changed by it; lower optimize.lr, lengthen optimize.warmup or set optimize.clip, "
+        "in a new --out; " + (f"the checkpoint of step {saved[1].step} is whole" if saved else "nothing was saved yet"),
+    )

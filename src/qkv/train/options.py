@@ -1,0 +1,283 @@
+"""From flags, YAML or keywords to a `Run`, and back to YAML: one parser, made for the task and the model asked for."""
+
+import dataclasses
+import difflib
+import json
+import re
+from argparse import ArgumentError as ParsingError
+from argparse import RawDescriptionHelpFormatter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+from jsonargparse import SUPPRESS, ArgumentParser, DefaultHelpFormatter, set_parsing_settings
+
+from qkv import models, tasks
+from qkv.errors import ConfigError, nearest
+from qkv.train.run import Loop, Optimize, Run, Spread
+
+__all__ = ["Help", "from_flags", "from_mapping", "in_one_sentence", "nearest_key", "to_mapping", "to_yaml"]
+
+set_parsing_settings(docstring_parse_attribute_docstrings=True)
+
+EXAMPLES = """examples:
+  qkv train translate --data ko-en/ --data.source ko --data.target en --size small --out runs/ko-en
+  qkv train translate --data ko-en/ ... --size small --size.dim 128 --loop.minutes 60 --out runs/ko-en
+  qkv train translate ... --print_config > run.yaml      # everything that can be set, as it would be
+  qkv train --config run.yaml                            # the same run; flags after it win
+  qkv train --config runs/ko-en/run.yaml                 # go on with a run that was stopped
+  qkv train translate ... --init runs/ko-en --out runs/more   # fine-tune
+  torchrun --nproc-per-node 2 -m qkv train translate ...      # several processes or GPUs
+"""
+
+
+def from_flags(argv: Sequence[str]) -> Run:
+    """The run that a command line asks for: ``[TASK] [--config FILE] [--key value ...]``; later ones win.
+
+    ``--help`` and ``--print_config`` print and raise SystemExit(0).
+
+    Raises:
+        ConfigError: an unknown key, with the nearest name, or a wrong value.
+    """
+    flags = list(argv)
+    task = flags.pop(0) if flags and not flags[0].startswith("-") else None
+    values = _read_yaml(_take(flags, "--config"))
+    # These decide which other keys there are.
+    for key in ("task", "model", "init", "size", "data"):
+        if (value := _take(flags, f"--{key}")) is not None:
+            values[key] = _over(values.get(key), value) if key in ("size", "data") else value
+    task = task or values.get("task")
+    if task is None:
+        if "--help" in flags or "-h" in flags:
+            print(f"usage: qkv train TASK [--key value ...]\n\ntasks: {', '.join(tasks.TASKS)}\n")
+            print(f"The keys depend on the task: qkv train {next(iter(tasks.TASKS))} --help\n\n{EXAMPLES}", end="")
+            raise SystemExit(0)
+        raise ConfigError("qkv train must be told the task", expected="one of " + ", ".join(tasks.TASKS))
+    return _make(task, values, flags)
+
+
+def from_mapping(task: str, values: Mapping[str, Any]) -> Run:
+    """The run of nested keywords, as in its YAML file; ``data`` may be a folder or the Data itself, ``size`` a name."""
+    return _make(task, {key: _plain(value) for key, value in values.items()}, [])
+
+
+def to_mapping(run: Run) -> dict[str, Any]:
+    """A run as plain data, in the order of its YAML file; without what only the codec knows."""
+    values = {field.name: _plain(getattr(run, field.name)) for field in dataclasses.fields(run)}
+    for key in getattr(tasks.find(run.task), "from_codec", ()):
+        values["size"].pop(key, None)
+    return values
+
+
+def to_yaml(run: Run) -> str:
+    return yaml.safe_dump(to_mapping(run), sort_keys=False, allow_unicode=True)
+
+
+def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """``{"a": {"b": 1}}`` as ``("a.b", 1)``."""
+    for key, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
+    task = tasks.find(name)
+    values = {**values, "task": name}
+    start = {}
+    if values.get("init"):
+        from qkv.models.saved import read_config  # only fine-tuning pays for importing torch here
+
+        values["model"], config = read_config(Path(values["init"]), values.get("model"))
+        start = _plain(config)
+    model = values.setdefault("model", task.models[0])
+    if model in models.MODELS and model not in task.models:
+        raise ConfigError(
+            f"model {model!r} cannot learn to {name}", expected="one of " + ", ".join(task.models) + ", or own.py:Class"
+        )
+    cls = models.find(model)
+    filled = set(getattr(task, "from_codec", ()))
+    values["size"] = {
+        **{key: value for key, value in start.items() if key not in filled},
+        **_row(cls, values.get("size")),
+    }
+    values["data"] = _files(values.get("data"))
+
+    parser = _parser(task, cls, filled)
+    known = {action.dest: action for action in parser._actions if action.dest not in ("help", "print_config")}
+    for key, _ in flat(values):
+        if key not in known:
+            raise ConfigError(f"there is no key {key!r}", remedy=nearest_key(key, known))
+    for i, flag in enumerate(flags):
+        key = flag[2:].split("=")[0]
+        if not flag.startswith("--") or key in ("help", "print_config"):
+            continue
+        if key not in known:
+            raise ConfigError(f"there is no option --{key}", remedy=nearest_key(key, known, "--"))
+        if getattr(known[key], "_typehint", None) is bool and "=" not in flag and _value_after(flags, i) is None:
+            flags[i] += "=true"
+    try:
+        parsed = parser.parse_args(["--config", json.dumps(values), *flags])
+    except ParsingError as error:
+        raise in_one_sentence(error) from None
+    whole = parser.instantiate(parsed)
+    kinds = {"data": task.Data, "size": cls.Config, "optimize": Optimize, "loop": Loop, "spread": Spread}
+    values = {field.name: whole.get(field.name) for field in dataclasses.fields(Run)}
+    made = {key: kind(**(values[key] or {})) for key, kind in kinds.items() if not isinstance(values[key], kind)}
+    return Run(**{**values, **made, "learn": dict(parsed.get("learn") or {})})
+
+
+class Help(RawDescriptionHelpFormatter, DefaultHelpFormatter):
+    """The examples keep their lines."""
+
+
+def _parser(task: type, model: type, filled: set[str]) -> ArgumentParser:
+    parser = ArgumentParser(
+        prog=f"qkv train {task.name}", description=task.__doc__, epilog=EXAMPLES, formatter_class=Help,
+        exit_on_error=False, allow_abbrev=False,
+    )  # fmt: skip
+    parser.add_argument("--config", action="config", help="a YAML file with any of these keys; flags win over it")
+    about = {field.name: field for field in dataclasses.fields(Run)}
+    parser.add_argument("--task", default=task.name, help="what is learned; the same as the first word")
+    parser.add_argument("--model", default=task.models[0], help=f"one of {', '.join(task.models)}, or own.py:Class")
+    parser.add_argument("--out", type=Path, required=True, help="the run's folder: model, codec, scores, checkpoints")
+    parser.add_class_arguments(task.Data, "data")
+    parser.add_class_arguments(model.Config, "size", skip=filled)
+    if "__init__" in vars(task):
+        parser.add_class_arguments(task, "learn")
+    for key, kind in (("optimize", Optimize), ("loop", Loop), ("spread", Spread)):
+        parser.add_class_arguments(kind, key)
+    parser.add_argument(
+        "--seed", type=int, default=about["seed"].default, help="of first weights, data order and dropout"
+    )
+    parser.add_argument("--init", type=Path | None, help="a run to start from: its weights and its codec")
+    parser.add_argument(
+        "--resume",
+        type=bool,
+        default=True,
+        help="go on with the run in --out if there is one; false refuses to touch it",
+    )
+    short = {"data": ("DIR", "short for train, dev and test found in this folder by name")}
+    short["size"] = ("NAME", "one of " + ", ".join(getattr(model, "SIZES", {})) + ": defaults for the keys below")
+    for action in parser._actions:
+        if action.dest in ("data", "size"):
+            action.metavar, action.help = short[action.dest]
+        elif (
+            action.dest in ("learn", "optimize", "loop", "spread")
+            or action.dest.startswith("data.")
+            and "CONFIG" in str(action.metavar)
+        ):
+            action.help = SUPPRESS
+    return parser
+
+
+def _row(model: type, size: Any) -> dict[str, Any]:
+    """A size's fields: of a name, a mapping, or a name with changes (kept under the key "")."""
+    sizes = getattr(model, "SIZES", {})
+    if isinstance(size, str):
+        size = {"": size}
+    size = dict(size or {})
+    if (name := size.pop("", None)) is not None:
+        if name not in sizes:
+            raise ConfigError(f"there is no size {name!r}", remedy=nearest(name, sizes))
+        size.update(sizes[name])
+    return size
+
+
+def _files(data: Any) -> dict[str, Any]:
+    """The data's fields: of a folder, a mapping, or a folder with changes (kept under the key "")."""
+    if isinstance(data, str):
+        data = {"": data}
+    data = dict(data or {})
+    if (folder := data.pop("", None)) is not None:
+        data["folder"] = folder
+    return data
+
+
+def _over(below: Any, name: str) -> dict[str, Any]:
+    """A name (of a size, of a folder) given on top of a mapping: `_row` and `_files` write its fields over it."""
+    return {**(below if isinstance(below, Mapping) else {}), "": name}
+
+
+def _plain(value: Any) -> Any:
+    if dataclasses.is_dataclass(value):
+        value = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    return str(value) if isinstance(value, Path) else value
+
+
+def _read_yaml(file: str | None) -> dict[str, Any]:
+    if file is None:
+        return {}
+    try:
+        values = yaml.safe_load(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"cannot be read ({error.strerror})", file=file) from None
+    except yaml.YAMLError as error:
+        line = getattr(getattr(error, "problem_mark", None), "line", -1) + 1
+        raise ConfigError(f"is not YAML ({getattr(error, 'problem', error)})", file=file, line=line or None) from None
+    if not isinstance(values, Mapping):
+        raise ConfigError("holds no keys", file=file, expected="YAML as --print_config prints it")
+    return dict(values)
+
+
+def _take(flags: list[str], name: str) -> str | None:
+    """Remove ``name VALUE`` or ``name=VALUE`` and return the last value."""
+    found = None
+    for i in reversed(range(len(flags))):
+        if flags[i] == name and (value := _value_after(flags, i)) is not None:
+            found = found if found is not None else value
+            del flags[i : i + 2]
+        elif flags[i].startswith(name + "="):
+            found = found if found is not None else flags[i].split("=", 1)[1]
+            del flags[i]
+        elif flags[i] == name:
+            raise ConfigError(f"{name} has no value")
+    return found
+
+
+def _value_after(flags: Sequence[str], i: int) -> str | None:
+    return flags[i + 1] if i + 1 < len(flags) and not flags[i + 1].startswith("--") else None
+
+
+def nearest_key(key: str, known: Collection[str], dashes: str = "") -> str:
+    leaf = key.rpartition(".")[2]
+    same = sorted(name for name in known if name.rpartition(".")[2] == leaf)
+    close = same or difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.5)
+    if not close:
+        leaves = {name.rpartition(".")[2]: name for name in sorted(known)}
+        close = [leaves[name] for name in difflib.get_close_matches(leaf, leaves, n=1, cutoff=0.5)]
+    return (
+        "did you mean " + " or ".join(dashes + name for name in close[:2]) if close else "see --help for what there is"
+    )
+
+
+def in_one_sentence(error: ParsingError) -> ConfigError:
+    text = " ".join(str(error).split())
+    if match := re.match(r"the following arguments are required: (.*)", text):
+        return ConfigError(f"--{match[1].split(', ')[0]} is missing")
+    key = re.search(r'[Kk]ey "([^"]+)"', text)
+    got = re.search(r"(?:Got|Given) value: (.*)$", text)
+    if not key or not got:
+        return ConfigError(text)
+    wanted = re.findall(r"Expected an? (.*?)(?:\. Got|(?= - Expected| Given))", text)
+    return ConfigError(f"{key[1]} is {got[1]!r}", expected=" or ".join(map(_words, wanted)))
+
+
+def _words(kind: str) -> str:
+    if match := re.match(r"typing\.Literal\[(.*)\]", kind):
+        return "one of " + match[1].replace("'", "")
+    plain = {
+        "float": "a number",
+        "int": "a whole number",
+        "bool": "true or false",
+        "NoneType": "null",
+        "Path": "a path",
+    }
+    name = re.sub(r"<class '(?:.*\.)?(\w+)'>", r"\1", kind)
+    return plain.get(name, name)

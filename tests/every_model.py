@@ -1,0 +1,225 @@
+"""The shared laws, for every model: a new model adds a line to `EVERY`, and if it is of a new kind, how it is spoken to.
+
+Collected through `test_every_model.py`.
+"""
+
+from dataclasses import dataclass
+
+import pytest
+import torch
+from samples import END, SMALL, START, WORDS, close, padded, tensor, texts
+from torch import Tensor, nn
+from torch.overrides import TorchFunctionMode
+
+from qkv import models
+from qkv.layers.attention import Attention
+from qkv.look.trace import trace
+from qkv.models.saved import build, load_model, save_model
+
+
+class ReadsAndWrites:
+    """How the laws speak to a model that reads a source and writes a target."""
+
+    config = SMALL
+
+    def examples(self, seed: int, lengths) -> list:
+        """``(source, target)`` of ids; targets begin with the start mark."""
+        targets = texts(seed + 1, [length + 1 for length in reversed(lengths)])
+        return [(source, [START, *target]) for source, target in zip(texts(seed, lengths), targets, strict=True)]
+
+    def batch(self, examples: list, wider: int = 0, fill: int = 0) -> tuple[Tensor, ...]:
+        """What `forward` takes, padded to ``wider`` than need be with any id."""
+        sources, targets = zip(*examples, strict=True)
+        return *padded(sources, max(map(len, sources)) + wider, fill), *padded(targets, max(map(len, targets)) + wider, fill)
+
+    def answers(self, model: nn.Module, batch: tuple[Tensor, ...]) -> list[Tensor]:
+        """Logits of each example, at its real positions."""
+        logits = model.output(model(*batch))
+        return [row[:length] for row, length in zip(logits, batch[-1].tolist(), strict=True)]
+
+    def stepwise(self, model: nn.Module, batch: tuple[Tensor, ...]) -> list[Tensor]:
+        """The same, token by token."""
+        state, steps = model.start(*batch[:2]), []
+        for tokens in batch[2].unbind(1):
+            logits, state = model.step(state, tokens[:, None])
+            steps.append(logits)
+        return [row[:length] for row, length in zip(torch.cat(steps, 1), batch[-1].tolist(), strict=True)]
+
+    def with_another_end(self, examples: list) -> list:
+        """The same but for the last target of each: nothing before it may notice."""
+        return [(source, [*target[:-1], END]) for source, target in examples]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model to be judged: its name in `qkv.models.MODELS`, its kind, what its config changes of the kind's.
+
+    To export takes seconds: those do so whose graphs differ.
+    """
+
+    name: str
+    kind: object
+    changes: dict
+    exported: bool = False
+
+    def make(self) -> nn.Module:
+        """A random model in evaluation mode; batch norms have seen something."""
+        torch.manual_seed(0)
+        model = build(self.name, models.find(self.name).Config(**{**self.kind.config, **self.changes}))
+        model(*self.kind.batch(self.kind.examples(9, [3, 5])))
+        for parameter in model.parameters():  # zero biases would hide that they are left out
+            parameter.data += 0.02 * tensor(1, *parameter.shape)
+        return model.eval()
+
+
+def _transformer(exported: bool = False, **changes) -> Case:
+    return Case("transformer", ReadsAndWrites(), changes, exported)
+
+
+EVERY = {
+    "transformer": _transformer(exported=True),
+    "transformer, norm before": _transformer(order="pre"),
+    "transformer, batch norm": _transformer(norm="batch"),
+    "transformer, batch norm before": _transformer(norm="batch", order="pre"),
+    "transformer, dot": _transformer(score="dot"),
+    "transformer, cosine, norm before": _transformer(score="cosine", order="pre", exported=True),
+    "transformer, positions in halves": _transformer(positions="sinusoidal-halves"),
+    "transformer, learned positions": _transformer(positions="learned", longest=20),
+    "transformer, no positions": _transformer(positions="none"),
+    "transformer, positions concatenated": _transformer(join="concatenated"),
+    "transformer, gelu, output bias": _transformer(activation="gelu", output_bias=True),
+    "transformer, output tied": _transformer(tie="output", source_words=WORDS + 2),
+    "transformer, nothing tied": _transformer(tie="none", encoder_depth=1, decoder_depth=3),
+}
+
+every_model = pytest.mark.parametrize("case", EVERY.values(), ids=EVERY)
+LENGTHS = [5, 1, 4]
+
+
+@every_model
+@torch.no_grad()
+def test_the_traced_output_is_the_untraced_and_there_are_as_many_maps_as_layers(case):
+    model, batch = case.make(), case.kind.batch(case.kind.examples(0, LENGTHS))
+    before = model(*batch)
+    with trace(model) as seen:
+        during = model(*batch)
+    assert torch.equal(before, during)
+    assert torch.equal(before, model(*batch))
+    assert set(seen) == {name for name, layer in model.named_modules() if isinstance(layer, Attention)}
+    assert len(seen.select()) == len(seen) * len(LENGTHS)
+
+
+@every_model
+@torch.no_grad()
+def test_rows_of_every_map_sum_to_one_or_are_all_zero(case):
+    examples = case.kind.examples(0, [5, 0, 4])
+    with trace(model := case.make()) as seen:
+        model(*case.kind.batch(examples))
+    for map in seen.select():
+        assert (map.weights >= 0).all()
+        sums = map.weights.sum(-1)
+        close(torch.where(sums == 0, 1.0, sums), torch.ones_like(sums))
+
+
+@every_model
+@torch.no_grad()
+def test_padding_and_neighbours_change_no_answer(case):
+    model, examples = case.make(), case.kind.examples(0, LENGTHS)
+    alone = [case.kind.answers(model, case.kind.batch([example]))[0] for example in examples]
+    for order, wider, fill in [([0, 1, 2], 0, 0), ([2, 0, 1], 3, 0), ([1, 2, 0], 3, WORDS - 1)]:
+        together = case.kind.answers(model, case.kind.batch([examples[i] for i in order], wider, fill))
+        for i, answer in zip(order, together, strict=True):
+            close(answer, alone[i])
+
+
+@every_model
+@torch.no_grad()
+def test_an_empty_text_has_a_finite_answer_and_changes_no_neighbour(case):
+    model, examples = case.make(), case.kind.examples(0, [5, 0])
+    full, empty = case.kind.answers(model, case.kind.batch(examples))
+    assert empty.isfinite().all()
+    close(full, case.kind.answers(model, case.kind.batch(examples[:1]))[0])
+
+
+@every_model
+@torch.no_grad()
+def test_a_token_changes_nothing_before_it(case):
+    model, examples = case.make(), case.kind.examples(0, LENGTHS)
+    before = case.kind.answers(model, case.kind.batch(examples))
+    after = case.kind.answers(model, case.kind.batch(case.kind.with_another_end(examples)))
+    for one, other in zip(before, after, strict=True):
+        close(one[:-1], other[:-1])
+        assert not torch.allclose(one[-1], other[-1], atol=1e-5)
+
+
+@every_model
+@torch.no_grad()
+def test_step_by_step_gives_what_one_pass_gives(case):
+    model, batch = case.make(), case.kind.batch(case.kind.examples(0, LENGTHS))
+    for step, whole in zip(case.kind.stepwise(model, batch), case.kind.answers(model, batch), strict=True):
+        close(step, whole)
+
+
+@every_model
+@torch.no_grad()
+def test_a_saved_and_loaded_model_gives_identical_answers(case, tmp_path):
+    model, batch = case.make(), case.kind.batch(case.kind.examples(0, LENGTHS))
+    save_model(model, tmp_path)
+    loaded = load_model(tmp_path)
+    assert torch.equal(model(*batch), loaded(*batch))
+    assert loaded.config == model.config
+    assert len(list(loaded.parameters())) == len(list(model.parameters()))  # what was tied is tied
+
+
+class Called(TorchFunctionMode):
+    """The names of the torch functions that ran."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        self.names.append(getattr(function, "__name__", ""))
+        return function(*args, **(kwargs or {}))
+
+
+@every_model
+@torch.no_grad()
+def test_every_score_that_folds_runs_in_the_fused_kernel(case):
+    model, batch = case.make(), case.kind.batch(case.kind.examples(0, LENGTHS))
+    with Called() as called:
+        model(*batch)
+    folding, others = layers_by_fold(model)
+    assert called.names.count("scaled_dot_product_attention") == folding
+    assert sum("softmax" in name for name in called.names) == others
+
+
+@pytest.mark.parametrize("case", [case for case in EVERY.values() if case.exported])
+@torch.no_grad()
+def test_an_exported_graph_has_the_fused_kernel_too(case):
+    model, batch = case.make(), case.kind.batch(case.kind.examples(0, LENGTHS))
+    program = torch.export.export(model, batch, strict=False)
+    targets = [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+    folding, others = layers_by_fold(model)
+    assert sum("scaled_dot_product_attention" in target for target in targets) == folding
+    assert sum("softmax" in target for target in targets) == others
+    close(program.module()(*batch), model(*batch))
+
+
+def layers_by_fold(model: nn.Module) -> tuple[int, int]:
+    """How many attention layers have a score that folds into a dot product, and how many have not."""
+    probe = torch.zeros(1, 1, 1, 4)
+    folds = [m.score.fold(probe, probe) is not None for m in model.modules() if isinstance(m, Attention)]
+    return sum(folds), len(folds) - sum(folds)
+
+
+@every_model
+def test_every_parameter_gets_a_finite_gradient_with_an_empty_text_in_the_batch_too(case):
+    model = case.make().train()
+    answers = case.kind.answers(model, case.kind.batch(case.kind.examples(0, [5, 0, 4])))
+    sum(answer.log_softmax(-1)[:, 3].sum() for answer in answers).backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        # A key's bias adds the same to every score of a row, and softmax does not notice.
+        assert parameter.grad.abs().sum() > 0 or name.endswith("key.bias"), name
