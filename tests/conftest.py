@@ -1,7 +1,7 @@
 """What every test runs under: checked shapes, one thread, a settled seed, and a hypothesis that draws the same each time."""
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 from jaxtyping import install_import_hook
 
 # Before anything imports them: every call of a layer or a model checks the shapes that its signature promises.
@@ -12,7 +12,9 @@ import torch  # noqa: E402
 
 torch.set_num_threads(1)  # the tests are many small products; and the order of a sum stays the same
 
-settings.register_profile("qkv", derandomize=True, deadline=None, max_examples=25, database=None)
+# A failure is shown as it was found: making it smaller can take minutes (`pytest --hypothesis-profile=smaller` does so).
+settings.register_profile("smaller", derandomize=True, deadline=None, max_examples=25, database=None)
+settings.register_profile("qkv", settings.get_profile("smaller"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("qkv")
 
 

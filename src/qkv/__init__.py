@@ -15,15 +15,17 @@ _WHERE = {
     "ablate": "qkv.look.trace",
     "attend": "qkv.layers.attention",
     "load": "qkv.tasks.load",
-    "look": "qkv.tasks.load",
     "trace": "qkv.look.trace",
-    "train": "qkv.train.train",
 }
 
-__all__ = ["__version__", *_WHERE]
+_VERBS = ("look", "train")  # packages that can be called
+
+__all__ = ["__version__", *_WHERE, *_VERBS]
 
 
 def __getattr__(name: str):
+    if name in _VERBS:
+        return import_module(f"qkv.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'qkv' has no attribute {name!r}")
     return getattr(import_module(_WHERE[name]), name)

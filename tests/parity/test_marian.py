@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from conftest import tiny_marian
+from published import tiny_marian
 
 from qkv.axis import Tokens
 from qkv.decode.search import Marks, Search, search
@@ -97,7 +97,7 @@ def test_maps():
 def both_search(seed: int, count: int, beam: int, penalty: float, longest: int = 24):
     """``(theirs, ours)``: what generate and our search say for the same sentences."""
     theirs = tiny_marian(seed, words=40, tie_word_embeddings=False)  # tied, a random model repeats what it just said
-    theirs.final_logits_bias[0, 0] += 1.0  # so that some outputs end early and some late
+    theirs.final_logits_bias[0, 0] += 2.0  # so that some outputs end early and some late
     ours, pad = ours_of(theirs), theirs.config.pad_token_id
     source, lengths = sources(count, seed=seed + 100, words=pad)
     source, keep = masked(source, lengths, pad)
@@ -115,11 +115,11 @@ def both_search(seed: int, count: int, beam: int, penalty: float, longest: int =
 
 
 @pytest.mark.parametrize("count", [1, 3, 8])
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", [10, 13, 31])
 def test_greedy_and_beam_say_the_same(seed, count):
     ended = 0
     for beam in (1, 2, 5):
-        for (said, score), found in zip(*both_search(10 + seed, count, beam, penalty=0.0), strict=True):
+        for (said, score), found in zip(*both_search(seed, count, beam, penalty=0.0), strict=True):
             assert said == [*found.tokens, *([0] if found.ended else [])], beam
             assert score is None or abs(score - found.score) < 1e-4
             ended += found.ended

@@ -73,9 +73,8 @@ class Ours(nn.Module):
 @pytest.mark.parametrize("order", ["post", "pre"])
 def test_blocks(order, activation):
     torch.manual_seed(7)
-    theirs = nn.Transformer(
-        DIM, HEADS, DEPTH, DEPTH, HIDDEN, dropout=0.0, activation=activation, batch_first=True, norm_first=order == "pre"
-    ).train()  # in evaluation mode it takes another path; both are asked below
+    sizes = (DIM, HEADS, DEPTH, DEPTH, HIDDEN, 0.0, activation)
+    theirs = nn.Transformer(*sizes, batch_first=True, norm_first=order == "pre")
     with torch.no_grad():
         for weight in theirs.parameters():
             if weight.dim() == 1:
@@ -85,10 +84,8 @@ def test_blocks(order, activation):
     source, target, lengths = torch.randn(3, 9, DIM), torch.randn(3, 6, DIM), torch.tensor([9, 4, 1])
     hidden = torch.arange(9) >= lengths[:, None]  # theirs: True hides
     causal = nn.Transformer.generate_square_subsequent_mask(6)
-    for mode in (True, False):
-        wanted = theirs.train(mode)(
-            source, target, tgt_mask=causal, src_key_padding_mask=hidden, memory_key_padding_mask=hidden, tgt_is_causal=True
-        )
+    for mode in (True, False):  # theirs takes another path in evaluation mode
+        wanted = theirs.train(mode)(source, target, None, causal, None, hidden, None, hidden, tgt_is_causal=True)
         found = ours.train(mode)(source, lengths, target)
         torch.testing.assert_close(found, wanted, atol=1e-5, rtol=0)
 

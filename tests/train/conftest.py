@@ -1,3 +1,5 @@
+import multiprocessing
+import socket
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +15,14 @@ from qkv.train.options import from_mapping
 from qkv.train.run import Run
 
 LOOP = {"steps": 15, "evaluate_every": 4, "save_every": 2, "log_every": 3, "average": 3}
+
+
+def toy_values(out: Path, **changes) -> dict:
+    """The keywords of a toy run."""
+    values = {"out": str(out), "loop": LOOP, "optimize": {"warmup": 2, "lr": 0.01}}
+    for key, value in changes.items():
+        values[key] = {**values.get(key, {}), **value} if isinstance(value, dict) else value
+    return values
 
 
 @pytest.fixture(autouse=True)
@@ -33,9 +43,30 @@ def toy_run(tmp_path) -> Callable[..., Run]:
     """A run of the toy task: ``toy_run("name", loop={"steps": 3})``."""
 
     def make(name: str = "run", **changes) -> Run:
-        values = {"out": str(tmp_path / name), "loop": LOOP, "optimize": {"warmup": 2, "lr": 0.01}}
-        for key, value in changes.items():
-            values[key] = {**values.get(key, {}), **value} if isinstance(value, dict) else value
-        return from_mapping("toy", values)
+        return from_mapping("toy", toy_values(tmp_path / name, **changes))
 
     return make
+
+
+@pytest.fixture(scope="session")
+def processes():
+    """Start processes that have imported torch already: ``processes(count, values, trap)`` gives their exit codes."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["toy", "qkv.train.loop", "qkv.train.options"])
+
+    def start(count: int, values: dict, *traps: str) -> list[int]:
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        traps = [*traps, *[""] * count][:count]
+        started = [context.Process(target=toy.in_a_process, args=(values, traps[i], i, count, port)) for i in range(count)]
+        for process in started:
+            process.start()
+        for process in started:
+            process.join(60)
+            if process.is_alive():
+                process.kill()
+                raise TimeoutError("a process hangs")
+        return [process.exitcode for process in started]
+
+    return start

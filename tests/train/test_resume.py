@@ -1,13 +1,10 @@
 """A resumed run is the unbroken run, bit for bit: weights, optimiser, averages, scores, and the batches that it saw."""
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import toy
+from conftest import toy_values
 
 from qkv.store import read_tensors
 from qkv.train.checkpoint import latest
@@ -63,15 +60,11 @@ def test_10_samples_in_batches_of_2(toy_run, monkeypatch):
         assert sorted(row for rows, _ in whole[:5] for row in rows) == list(range(10))
 
 
-def test_killed_and_resumed(toy_run, tmp_path):
-    """kill -9 in the middle of a step, and right in a save."""
+def test_killed_and_resumed(toy_run, tmp_path, processes):
+    """kill -9 in the middle of a step, and in the middle of a save."""
     train(toy_run("whole"))
-    values = {"out": str(tmp_path / "killed"), "loop": toy_run().loop.__dict__, "optimize": {"warmup": 2, "lr": 0.01}}
     for trap in ("kill:9", "kill-save:3"):
-        done = subprocess.run(
-            [sys.executable, toy.__file__, json.dumps(values)], env={**os.environ, "TOY_TRAP": trap}, capture_output=True, timeout=60
-        )
-        assert done.returncode == -9, done.stderr.decode()
+        assert processes(1, toy_values(tmp_path / "killed"), trap) == [-9]
     train(toy_run("killed"))
     assert ending(tmp_path / "killed") == ending(tmp_path / "whole")
 

@@ -1,12 +1,9 @@
 """A task small enough to train in a blink: tell whether a row of bits holds more ones than zeros.
-
-``python toy.py RUN_KEYWORDS_AS_JSON`` trains it in a process of its own (to be killed, or to be one of two ranks).
 """
 
 import json
 import os
 import signal
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -114,7 +111,7 @@ class Toy:
         (folder / "finished").write_text("with the best weights")
 
     nan = False
-    trap = os.environ.get("TOY_TRAP", "")
+    trap = ""  # kill:7, stop:7 or nan:7: what happens in the 7th loss that this process computes
 
     def spring(self, model) -> None:
         Toy.computed += 1
@@ -148,6 +145,7 @@ class MLPConfig:
     hidden: int = 8
     dropout: float = 0.1
     tied: bool = False
+    double: bool = False
     spare: bool = False  # a second head, used for batches that start with an even row only
 
 
@@ -169,8 +167,11 @@ class MLP(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
         self.last = nn.Linear(config.hidden, config.classes)
         self.spare = nn.Linear(config.hidden, config.classes) if config.spare else None
+        if config.double:
+            self.double()
 
     def forward(self, bits: Tensor) -> Tensor:
+        bits = bits.to(self.first.weight.dtype)
         hidden = self.dropout(self.again(torch.relu(self.middle(torch.relu(self.first(bits))))))
         hidden = self.norm(hidden)
         head = self.spare if self.spare is not None and bits.sum() % 2 == 0 else self.last
@@ -197,15 +198,19 @@ def install() -> None:
     models.MODELS["mlp"] = "toy:MLP"
 
 
-if __name__ == "__main__":
-    sys.modules["toy"] = sys.modules["__main__"]
+def in_a_process(values: dict, trap: str = "", rank: int = 0, ranks: int = 1, port: int = 0) -> None:
+    """Train in this process, of which a test has made one or several."""
+    if ranks > 1:
+        os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
+        os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     install()
+    Toy.trap = trap
     from qkv.train.loop import train
     from qkv.train.options import from_mapping
 
     torch.set_num_threads(1)
-    kind, _, when = Toy.trap.partition(":")
+    kind, _, when = trap.partition(":")
     if kind == "kill-save":
         kill_in_save(int(when))
-    result = train(from_mapping("toy", json.loads(sys.argv[1])))
-    sys.exit(130 if result.interrupted else 0)
+    result = train(from_mapping("toy", values))
+    os._exit(130 if result.interrupted else 0)  # at once: gloo may complain about the other rank's leaving

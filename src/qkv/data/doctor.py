@@ -1,37 +1,26 @@
 """The data doctor: looks at every pair before training, says what is wrong by file and line, and which pairs may stay.
 
 The rule: a line that cannot be used drops its pair, on both sides; nothing ever shifts.
-
-What it must remember of a pair is 30 bytes in a file that is mapped, not in memory, so ten million pairs need no more
-memory than a thousand. Equal pairs are found by 64-bit hashes, one share of them at a time.
 """
 
 import hashlib
 import math
-from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from qkv.data.formats import Corpus, Pair
 from qkv.data.lines import LONGEST_LINE, Line, decode_line
-from qkv.data.report import EXAMPLES, Report
+from qkv.data.notes import DROPPED, KEPT, STRETCH, Notes
+from qkv.data.report import EXAMPLES, Report, Tally
 from qkv.errors import DataError
 
-__all__ = ["HELD_OUT", "KEPT", "CleanPair", "Limits", "Notes", "compare", "examine", "kept_pairs", "read_pairs"]
+__all__ = ["CleanPair", "Limits", "examine", "kept_pairs", "read_pairs"]
 
-PARTS = ("train", "dev", "test")
-NOTE = np.dtype([("pair", "<u8"), ("source", "<u8"), ("line", "<i8"), ("ratio", "<f4"), ("state", "u1")])
-SHARES = 32  # hashes are compared in so many parts
-KEPT, DROPPED, HELD_OUT = 0, 1, 2  # states of a pair
-STRETCH = 1 << 16  # notes handled at once
 UNLIKE = 4.0  # times longer or shorter than usual: noted
-
 EMPTY, UNDECODABLE, LONG, BROKEN = "empty lines", "lines that are not UTF-8", "over-long lines", "broken records"
-ALSO_IN = "pairs that are also in "
 UNUSABLE = {"blank": EMPTY, "undecodable": UNDECODABLE, "over-long": LONG}
 MENDED = {
     "byte-order mark": "byte-order marks",
@@ -48,7 +37,6 @@ class Limits:
 
     characters: int = 2560
     ratio: float = 0.0
-    keep_duplicates: bool = False
 
 
 class CleanPair(NamedTuple):
@@ -58,30 +46,6 @@ class CleanPair(NamedTuple):
     source: str
     target: str
     why: str = ""
-
-
-class Notes:
-    """What is remembered of every pair of a corpus, in order, in a file."""
-
-    def __init__(self, file: Path):
-        self.file = file
-        self._waiting: list[tuple] = []
-        self._stream = open(file, "wb")  # noqa: SIM115 closed by `done`
-
-    def add(self, pair: int, source: int, line: int, ratio: float, state: int) -> None:
-        self._waiting.append((pair, source, line, ratio, state))
-        if len(self._waiting) == STRETCH:
-            self._flush()
-
-    def _flush(self) -> None:
-        np.array(self._waiting, dtype=NOTE).tofile(self._stream)
-        self._waiting.clear()
-
-    def done(self) -> np.ndarray:
-        """All notes as a mapped array of `NOTE` that can be changed."""
-        self._flush()
-        self._stream.close()
-        return np.memmap(self.file, NOTE, "r+") if self.file.stat().st_size else np.empty(0, NOTE)
 
 
 def read_pairs(corpus: Corpus, characters: int = 1 << 30) -> Iterator[CleanPair]:
@@ -148,116 +112,11 @@ def examine(part: str, corpus: Corpus, notes: Notes, report: Report, limits: Lim
     return found
 
 
-def compare(corpora: dict[str, Corpus], notes: dict[str, np.ndarray], report: Report, limits: Limits) -> None:
-    """Find repeated pairs, and pairs of train that are also in dev or test; both are dropped from train only."""
-    parts = [part for part in PARTS if part in notes]
-    held_out = [part for part in parts if part != "train"] if "train" in parts else []
-    tally = _Tally()
-    for number in range(SHARES):
-        shares = {part: _share(corpora[part], notes[part], number) for part in parts}
-        for part, some in shares.items():
-            again = _seen_before(some.pair)
-            several = np.unique(some.source[~again], return_counts=True)[1] > 1
-            tally.add(part, "sources with several translations", "noted", np.count_nonzero(several))
-            drop = part == "train" and not limits.keep_duplicates
-            tally.add(part, "repeated pairs", "dropped" if drop else "noted", again.sum(), some.beside(again, some))
-            if drop:
-                some.drop(again)
-        for other in held_out:
-            train, theirs = shares["train"], shares[other]
-            alike = np.isin(train.pair, theirs.pair) & train.kept()
-            tally.add("train", ALSO_IN + other, "dropped", alike.sum(), train.beside(alike, theirs))
-            train.drop(alike)
-            near = np.isin(train.source, theirs.source) & train.kept()
-            kind = f"pairs whose source is also in {other}, with another translation"
-            tally.add("train", kind, "noted", near.sum(), train.beside(near, theirs, "source"))
-    tally.tell(report)
-    for part in parts:
-        report.kept[part] = int(np.count_nonzero(notes[part]["state"] == KEPT))
-    for other in held_out:
-        if overlap := report.count("train", ALSO_IN + other):
-            report.remarks.append(
-                f"WARNING: {overlap:,} pairs of train are also in {other}; they are dropped from train, "
-                f"so that scores on {other} are scores on unseen pairs"
-            )
-    if "train" in notes and not report.kept["train"] and not report.refused:
-        file = corpora["train"].source_file
-        report.refused.append(DataError("no pair is left to train on", remedy="run qkv check and mend it", file=file))
-
-
-class _Tally:
-    """Counts of findings and the examples of lowest line number, gathered over the shares."""
-
-    def __init__(self):
-        self.counts: Counter[tuple[str, str, str]] = Counter()
-        self.examples: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
-
-    def add(self, part: str, kind: str, action: str, count: int, examples: Iterable[tuple[int, str]] = ()) -> None:
-        key = (part, kind, action)
-        self.counts[key] += int(count)
-        self.examples[key] = sorted([*self.examples.get(key, ()), *examples])[:EXAMPLES]
-
-    def tell(self, report: Report) -> None:
-        for (part, kind, action), count in self.counts.items():
-            for _, where in self.examples[part, kind, action]:
-                report.add(part, kind, action, where)
-                count -= 1
-            if count:
-                report.add(part, kind, action, count=count)
-
-
-@dataclass(frozen=True)
-class _Share:
-    """The kept pairs of a corpus whose source's hash falls in one share, so that equal ones come together.
-
-    ``index`` is where they are in ``notes``; ``pair``, ``source`` and ``line`` are copies of the notes there.
-    """
-
-    corpus: Corpus
-    notes: np.ndarray
-    index: np.ndarray
-    pair: np.ndarray
-    source: np.ndarray
-    line: np.ndarray
-
-    def kept(self) -> np.ndarray:
-        return self.notes["state"][self.index] == KEPT
-
-    def drop(self, chosen: np.ndarray) -> None:
-        self.notes["state"][self.index[chosen]] = DROPPED
-
-    def beside(self, chosen: np.ndarray, other: "_Share", key: str = "pair") -> list[tuple[int, str]]:
-        """The first few chosen, each beside the first of ``other`` that it equals: (line, ``a:17 like b:3``)."""
-        examples = []
-        for place in np.flatnonzero(chosen)[:EXAMPLES]:
-            twin = other.line[np.flatnonzero(getattr(other, key) == getattr(self, key)[place])[0]]
-            here, there = self.corpus.source_file, other.corpus.source_file
-            examples.append((int(self.line[place]), f"{here}:{self.line[place]} like {there}:{twin}"))
-        return examples
-
-
-def _share(corpus: Corpus, notes: np.ndarray, number: int) -> _Share:
-    index = [np.empty(0, np.int64)]
-    for begin in range(0, len(notes), STRETCH):
-        some = notes[begin : begin + STRETCH]
-        index.append(begin + np.flatnonzero((some["source"] % SHARES == number) & (some["state"] == KEPT)))
-    where = np.concatenate(index)
-    return _Share(corpus, notes, where, *(notes[name][where] for name in ("pair", "source", "line")))
-
-
-def _seen_before(hashes: np.ndarray) -> np.ndarray:
-    """True for each value that stands earlier in the array already."""
-    order = np.argsort(hashes, kind="stable")
-    again = np.zeros(len(hashes), bool)
-    again[order[1:]] = hashes[order[1:]] == hashes[order[:-1]]
-    return again
-
-
 def _ratios(part: str, corpus: Corpus, notes: np.ndarray, report: Report, limits: Limits) -> None:
     """Note (or drop) pairs whose lengths are in a ratio far from the usual one of this corpus."""
     sample = notes["ratio"][:: max(1, len(notes) // 1_000_000)]
     usual = np.nanmedian(sample) if np.isfinite(sample).any() else 0.0
-    far, tally = math.log(limits.ratio or UNLIKE), _Tally()
+    far, tally = math.log(limits.ratio or UNLIKE), Tally()
     for begin in range(0, len(notes), STRETCH):
         stretch = notes[begin : begin + STRETCH]
         odd = np.flatnonzero((np.abs(stretch["ratio"] - usual) > far) & (stretch["state"] == KEPT))

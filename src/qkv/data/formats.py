@@ -11,7 +11,7 @@ import io
 import json
 import zlib
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
@@ -50,12 +50,8 @@ class Corpus:
     dataset: Any = field(default=None, compare=False, repr=False)
 
     def __iter__(self) -> Iterator[Pair]:
-        try:
+        with _readable(*self.files):
             yield from _READ[self.format](self)
-        except (OSError, EOFError, ValueError, zlib.error) as error:  # cut-off .gz, broken parquet, no permission
-            raise DataError(
-                f"the data cannot be read ({error})", remedy="copy or download it again", file=" or ".join(self.files)
-            ) from error
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -71,6 +67,16 @@ class Corpus:
             with open(name, "rb") as file:
                 digest.update(hashlib.file_digest(file, "blake2b").digest())
         return digest.hexdigest()
+
+
+@contextmanager
+def _readable(*files: str | Path) -> Iterator[None]:
+    """A file that cannot be read is the user's to mend: a cut-off .gz, a broken parquet file, no permission."""
+    try:
+        yield
+    except (OSError, EOFError, ValueError, zlib.error) as error:
+        names = " or ".join(map(str, files))
+        raise DataError(f"the data cannot be read ({error})", remedy="copy or download it again", file=names) from error
 
 
 def open_corpus(where: str, source: str, target: str, split: str = "train") -> Corpus:
@@ -116,7 +122,7 @@ def open_corpus(where: str, source: str, target: str, split: str = "train") -> C
             f"{here} has no other side", expected=f"{path}.{missing}", remedy="see --data.source and --data.target"
         )
     in_a_folder = "/" in where and path.parent.is_dir()
-    if in_a_folder or path.suffix in (*TABLES, ".gz") or where.startswith((".", "/", "~")):
+    if in_a_folder or where.count("/") > 1 or path.suffix in (*TABLES, ".gz") or where.startswith((".", "/", "~")):
         siblings = sorted(p.name for p in path.parent.iterdir())[:200] if path.parent.is_dir() else []
         raise DataError(
             f"there is no {path}.{source} and {path}.{target}, and no file {path}",
@@ -138,7 +144,7 @@ def open_bytes(name: str) -> BinaryIO:
 
 
 def _refuse_utf16(file: Path) -> None:
-    with open_bytes(str(file)) as stream:
+    with _readable(file), open_bytes(str(file)) as stream:
         if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
             raise DataError("the file is UTF-16", expected="UTF-8", remedy="iconv -f UTF-16 -t UTF-8", file=file)
 
@@ -157,7 +163,7 @@ def _read_parallel(corpus: Corpus) -> Iterator[Pair]:
 
 def _columns(path: Path, kind: str, source: str, target: str) -> tuple[str, str]:
     """Names of the two columns if the first line has them, positions "0" and "1" for a TSV without a header."""
-    with open_bytes(str(path)) as stream:
+    with _readable(path), open_bytes(str(path)) as stream:
         first = next(raw_lines(stream), None) or b""
     text = first.decode("utf-8", errors="replace").lstrip("\ufeff").rstrip("\r")
     names = next(csv.reader([text]), []) if kind == "csv" else text.split("\t")

@@ -127,15 +127,20 @@ def check(data: PairFiles) -> "Report":
 
 def examine_all(data: PairFiles, scratch: Path) -> "tuple[Report, dict[str, Any]]":
     """The report, and what is noted of each pair of each part, in files under ``scratch``."""
-    from qkv.data.doctor import Limits, Notes, compare, examine
+    from qkv.data.doctor import Limits, examine
+    from qkv.data.notes import Notes
+    from qkv.data.repeats import compare
     from qkv.data.report import Report
 
     corpora = {part: corpus for part in PARTS if (corpus := open_part(data, part))}
-    limits = Limits(10 * data.max_length, data.max_ratio, data.keep_duplicates)
+    limits = Limits(10 * data.max_length, data.max_ratio)
     report = Report()
     notes = {
         part: examine(part, corpus, Notes(scratch / f"{part}.notes"), report, limits)
         for part, corpus in corpora.items()
     }
-    compare(corpora, notes, report, limits)
+    compare(corpora, notes, report, data.keep_duplicates)
+    if "train" in notes and not report.kept["train"] and not report.refused:
+        file = corpora["train"].source_file
+        report.refused.append(DataError("no pair is left to train on", remedy="run qkv check and mend it", file=file))
     return report, notes

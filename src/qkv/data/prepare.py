@@ -19,9 +19,10 @@ import numpy as np
 
 from qkv.data.buckets import Batch, Buckets, by_length, pad
 from qkv.data.codec import Codec
-from qkv.data.doctor import HELD_OUT, KEPT, STRETCH, CleanPair, kept_pairs
+from qkv.data.doctor import CleanPair, kept_pairs
 from qkv.data.lines import windows
 from qkv.data.normalise import Normaliser
+from qkv.data.notes import HELD_OUT, KEPT, STRETCH
 from qkv.data.pairs import PARTS, PairFiles, examine_all, open_part, resolve
 from qkv.data.report import Report
 from qkv.data.store import PairStore, StoreWriter

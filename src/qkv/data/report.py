@@ -1,11 +1,13 @@
 """What was found in the user's data, and what was done about it, as plain sentences with file and line."""
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from qkv.errors import DataError
 
-__all__ = ["Finding", "Report"]
+__all__ = ["Finding", "Report", "Tally"]
 
 Action = Literal["dropped", "mended", "noted"]
 EXAMPLES = 3
@@ -85,3 +87,24 @@ class Report:
     def raise_if_refused(self) -> None:
         if self.refused:
             raise self.refused[0]
+
+
+class Tally:
+    """Counts of findings and the examples of lowest line number, gathered over the shares."""
+
+    def __init__(self):
+        self.counts: Counter[tuple[str, str, str]] = Counter()
+        self.examples: dict[tuple[str, str, str], list[tuple[int, str]]] = {}
+
+    def add(self, part: str, kind: str, action: str, count: int, examples: Iterable[tuple[int, str]] = ()) -> None:
+        key = (part, kind, action)
+        self.counts[key] += int(count)
+        self.examples[key] = sorted([*self.examples.get(key, ()), *examples])[:EXAMPLES]
+
+    def tell(self, report: Report) -> None:
+        for (part, kind, action), count in self.counts.items():
+            for _, where in self.examples[part, kind, action]:
+                report.add(part, kind, action, where)
+                count -= 1
+            if count:
+                report.add(part, kind, action, count=count)

@@ -353,7 +353,10 @@ def _learn_unigram(mapped: Iterable[str], words: int, letters: list[str]):
         minloglevel=2,
     )
     learned = SentencePieceProcessor(model_proto=model.getvalue())
-    scored = [(learned.id_to_piece(i).replace("▁", " "), learned.get_score(i)) for i in range(1, len(learned))]
+    # Few enough digits that they are read back from JSON as the same numbers.
+    scored = [
+        (learned.id_to_piece(i).replace("▁", " "), round(learned.get_score(i), 4)) for i in range(1, len(learned))
+    ]
     missing = set(letters) - {piece for piece, _ in scored}
     lowest = min(score for _, score in scored) - 1.0
     scored += [(letter, lowest) for letter in letters if letter in missing]

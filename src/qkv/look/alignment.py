@@ -10,15 +10,16 @@ The row of a decoder's cross-attention at position ``t`` belongs to the step whe
 * ``"unshifted"``: at the step which predicts the word.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+import numpy as np
 import torch
-from jaxtyping import Float
-from torch import Tensor
+from jaxtyping import Float, Int
 
 from qkv.axis import Tokens
 from qkv.errors import ConfigError, DataError, RunError, nearest
@@ -31,6 +32,7 @@ __all__ = [
 
 Link = tuple[int, int]
 Reading = Literal["shifted", "unshifted"]
+Soft = Float[np.ndarray, "target source"]  # numpy: these are thousands of tiny products, which threads only slow down
 
 
 class Gold(NamedTuple):
@@ -43,7 +45,7 @@ class Gold(NamedTuple):
 # --- Reading links off a map ---------------------------------------------------------------------------------------
 
 
-def word_weights(map: Map, reading: Reading = "shifted") -> Float[Tensor, "head target source"]:
+def word_weights(map: Map, reading: Reading = "shifted") -> Float[np.ndarray, "head target source"]:
     """Cross-attention between the blank-separated words of the target and of the source.
 
     The weights of the pieces of a source word are summed; the rows of the pieces of a target word are averaged. Marks
@@ -55,15 +57,15 @@ def word_weights(map: Map, reading: Reading = "shifted") -> Float[Tensor, "head 
     target, source = _runs(map.query, map.name), _runs(map.key, map.name)
     row_of = {position: row for row, position in enumerate(map.queries)}
     back = 0 if reading == "shifted" else 1  # the row which predicts y_t is the one before that which takes it in
-    average = torch.zeros(len(target), len(row_of), dtype=torch.float64)
+    average = np.zeros((len(target), len(row_of)))
     for word, positions in enumerate(target):
         rows = [row_of[position - back] for position in positions if position - back in row_of]
         if rows:
             average[word, rows] = 1 / len(rows)
-    total = torch.zeros(len(map.key), len(source), dtype=torch.float64)
+    total = np.zeros((len(map.key), len(source)))
     for word, positions in enumerate(source):
-        total[list(positions), word] = 1
-    return (average @ map.weights.cpu().double() @ total).float()
+        total[positions, word] = 1
+    return (average @ map.weights.float().cpu().numpy() @ total).astype(np.float32)
 
 
 def _runs(axis: object, name: str) -> list[list[int]]:
@@ -99,9 +101,11 @@ class Reader:
     threshold: float = 0.0
     agreement: float | None = None
 
-    def weights(self, trace: Trace) -> Float[Tensor, "target source"]:
+    def weights(self, trace: Trace) -> Soft:
         """Soft links of the trace's first example: see `word_weights`."""
-        return word_weights(self._map(trace), self.reading).mean(0)
+        map = self._map(trace)
+        chosen = [map.heads.index(head) for head in self.heads]
+        return word_weights(map, self.reading)[chosen].mean(0)
 
     def links(self, trace: Trace) -> list[Link]:
         """For each target word the source word with most weight, where that is above ``threshold``; marks dropped."""
@@ -126,27 +130,28 @@ class Reader:
         missing = [head for head in self.heads if head not in map.heads]
         if missing or not self.heads:
             raise RunError(f"heads {list(self.heads)} of {self.layer}", expected=f"some of {list(map.heads)}")
-        if map.heads == self.heads:
-            return map
-        rows = torch.tensor([map.heads.index(head) for head in self.heads])
-        return replace(map, weights=map.weights[rows], heads=self.heads)
+        return map
 
 
-def _links(weights: Float[Tensor, "target source"], threshold: float = 0.0) -> list[Link]:
-    if weights.numel() == 0:
+def _links(weights: Soft, threshold: float = 0.0) -> list[Link]:
+    if weights.size == 0:
         return []
-    best, source = weights.max(-1)
     # strictly above: a row of zeros links nothing
-    return [(s, t) for t, (w, s) in enumerate(zip(best.tolist(), source.tolist(), strict=True)) if w > threshold]
+    best = weights.argmax(1)
+    return [(int(s), t) for t, s in enumerate(best) if weights[t, s] > threshold]
 
 
 # --- Choosing the layer and the heads on a dev set -----------------------------------------------------------------
 
 
-def choose_reader(traces: Sequence[Trace], gold: Sequence[Gold] | None = None, reading: Reading = "shifted") -> Reader:
-    """The cross-attention layer and heads whose links are best on a dev set.
+def choose_reader(
+    traces: Sequence[Trace], gold: Sequence[Gold] | None = None, reading: Reading | None = None
+) -> Reader:
+    """The cross-attention layer and heads (and, if not given, the reading) whose links are best on a dev set.
 
     For each layer its single heads are rated, then the averages of its 2, 3, ... best heads; the best of all wins.
+    Which reading serves is a matter of the model: in deep ones the lower layers still look at the word that came in, in
+    shallow ones every layer may already look for the next.
 
     With ``gold`` the rating is 1 - AER. Without, it is agreement with what the dev set itself tells about its words:
     two IBM models 1 (Brown et al. 1993), source to target and target to source, are trained on the pieces of the
@@ -166,14 +171,14 @@ def choose_reader(traces: Sequence[Trace], gold: Sequence[Gold] | None = None, r
         raise DataError(f"{len(gold)} gold alignments for {len(traces)} traces", expected="one for each")
     reference = None if gold is not None else _co_occurrence(traces, layers[0])
 
-    def rating(weights: list[Float[Tensor, "target source"]]) -> float:
+    def rating(weights: list[Soft]) -> float:
         if gold is not None:
             return 1 - alignment_error_rate([_links(w) for w in weights], *zip(*gold, strict=True))
         return _agreement(weights, reference)
 
     best: Reader | None = None
-    for layer in layers:
-        weights = [word_weights(trace[layer][0], reading) for trace in traces]
+    for layer, step in itertools.product(layers, [reading] if reading else get_args(Reading)):
+        weights = [word_weights(trace[layer][0], step) for trace in traces]
         heads = traces[0][layer][0].heads
         single = [rating([w[head] for w in weights]) for head in range(len(heads))]
         order = sorted(range(len(heads)), key=single.__getitem__, reverse=True)
@@ -181,15 +186,15 @@ def choose_reader(traces: Sequence[Trace], gold: Sequence[Gold] | None = None, r
             chosen = sorted(order[:size])
             value = single[order[0]] if size == 1 else rating([w[chosen].mean(0) for w in weights])
             if best is None or value > best.agreement:
-                best = Reader(layer, tuple(heads[head] for head in chosen), reading, agreement=value)
+                best = Reader(layer, tuple(heads[head] for head in chosen), step, agreement=value)
     return best
 
 
-def _agreement(weights: list[Float[Tensor, "target source"]], reference: list[Float[Tensor, "target source"]]) -> float:
+def _agreement(weights: list[Soft], reference: list[Soft]) -> float:
     share, mutual, links, words = 0.0, 0, 0, 0
     for soft, known in zip(weights, reference, strict=True):
         words += len(soft)
-        if soft.numel() == 0:
+        if soft.size == 0:
             continue
         back = soft.argmax(0)
         for source, target in _links(soft):
@@ -199,43 +204,46 @@ def _agreement(weights: list[Float[Tensor, "target source"]], reference: list[Fl
     return share / max(words, 1) * mutual / max(links, 1)
 
 
-def _co_occurrence(traces: Sequence[Trace], layer: str) -> list[Float[Tensor, "target source"]]:
+def _co_occurrence(traces: Sequence[Trace], layer: str) -> list[Soft]:
     """Word links which the traced pairs themselves suggest, one distribution over source words for each target word."""
     maps = [trace[layer][0] for trace in traces]
     sources = [_identify(map.key.pieces for map in maps), _identify(map.query.pieces for map in maps)]
     there, back = _model_one(sources[1], sources[0]), _model_one(sources[0], sources[1])
     found = []
     for map, forward, backward in zip(maps, there, back, strict=True):
-        both = (forward * backward.T)[None].float()
+        both = torch.from_numpy(forward * backward.T)[None]
         every = tuple(range(len(map.query)))
         words = word_weights(Map(map.name, "cross", both, map.query, map.key, (0,), every), "shifted")[0]
-        found.append(words / words.sum(-1, keepdim=True).clamp_min(1e-12))
+        found.append(words / np.maximum(words.sum(1, keepdims=True), 1e-12))
     return found
 
 
-def _identify(sentences: Iterable[Sequence[str]]) -> list[Tensor]:
+def _identify(sentences: Iterable[Sequence[str]]) -> list[Int[np.ndarray, " piece"]]:
+    """Pieces as numbers from 0."""
     numbers: dict[str, int] = {}
-    return [torch.tensor([numbers.setdefault(piece, len(numbers)) for piece in pieces]) for pieces in sentences]
+    return [np.array([numbers.setdefault(piece, len(numbers)) for piece in pieces]) for pieces in sentences]
 
 
-def _model_one(targets: list[Tensor], sources: list[Tensor], steps: int = 8) -> list[Float[Tensor, "target source"]]:
+def _model_one(targets: list[np.ndarray], sources: list[np.ndarray], steps: int = 8) -> list[Soft]:
     """IBM model 1 by EM: for each pair the posterior of the source piece of every target piece.
 
     The end mark is in every source and so does the work of the model's empty word.
     """
     width = 1 + max(int(target.max()) for target in targets)
-    pairs = torch.cat([(s[None, :] * width + t[:, None]).flatten() for t, s in zip(targets, sources, strict=True)])
-    known, pairs = pairs.unique(return_inverse=True)
+    cells = [source[None, :] * width + target[:, None] for target, source in zip(targets, sources, strict=True)]
+    known, cell = np.unique(np.concatenate([c.ravel() for c in cells]), return_inverse=True)
     source = known // width
-    table = torch.ones(len(known), dtype=torch.float64)
-    sizes = [(len(t), len(s)) for t, s in zip(targets, sources, strict=True)]
+    # rows of cells, so that one step over the corpus is a few long array operations
+    lengths = np.concatenate([np.full(c.shape[0], c.shape[1]) for c in cells])
+    starts = np.concatenate([[0], np.cumsum(lengths)[:-1]])
+    table = np.ones(len(known))
     for _ in range(steps):
-        cells = [c.view(size) for c, size in zip(table[pairs].split([t * s for t, s in sizes]), sizes, strict=True)]
-        posterior = [cell / cell.sum(-1, keepdim=True) for cell in cells]
-        counts = torch.zeros_like(table).index_add_(0, pairs, torch.cat([p.flatten() for p in posterior]))
-        total = torch.zeros(int(source.max()) + 1, dtype=torch.float64).index_add_(0, source, counts)
-        table = counts / total[source]
-    return posterior
+        value = table[cell]
+        posterior = value / np.repeat(np.add.reduceat(value, starts), lengths)
+        counts = np.bincount(cell, posterior, minlength=len(known))
+        table = counts / np.bincount(source, counts)[source]
+    ends = np.cumsum([c.size for c in cells])
+    return [part.reshape(c.shape) for part, c in zip(np.split(posterior, ends[:-1]), cells, strict=True)]
 
 
 # --- Scoring and exchanging ----------------------------------------------------------------------------------------

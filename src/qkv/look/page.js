@@ -149,9 +149,10 @@
     };
   }
 
-  function paint(pixels, at, value, high, low) {
+  // A power of the weight, so that small ones can be seen; the scale beside the grid says what its middle is.
+  function paint(pixels, at, value, high, low, gamma) {
     const table = value < 0 ? colours.negative : colours.heat;
-    const level = Math.round(255 * Math.sqrt(value < 0 ? value / low : value / high));
+    const level = Math.round(255 * (value < 0 ? value / low : value / high) ** gamma);
     pixels[at] = table[3 * level];
     pixels[at + 1] = table[3 * level + 1];
     pixels[at + 2] = table[3 * level + 2];
@@ -200,8 +201,8 @@
     const whole = await numbers(layer);
     if (mine !== turn) return; // something newer was asked for meanwhile
     const aligned = section.id === "alignment", grid = section.id === "position";
-    const words = aligned || (state.words && !grid), predicted = aligned ? section.reading === "unshifted" : state.predicted;
-    const matrix = matrixOf(example, layer, whole, state.head, words, predicted);
+    const words = aligned || state.words, predicted = aligned ? section.reading === "unshifted" : state.predicted;
+    const matrix = matrixOf(example, layer, whole, state.head, words && !grid, predicted);
     const fits = Math.max(matrix.width, matrix.height) <= LINES_AT_MOST;
     const view = grid ? "grid" : state.view || (fits ? "lines" : "grid");
     const changed = !current || current.example !== example || current.words !== words;
@@ -223,10 +224,12 @@
 
   // --- texts -------------------------------------------------------------------------------------------------------
 
+  const spansOf = new Map(); // axis -> the spans of its units
+
   function showTexts() {
     const { example, words } = current, part = $("texts");
     part.replaceChildren();
-    current.spans = new Map(); // axis -> its spans in the texts
+    spansOf.clear();
     const order = { source: 0, "": 1, target: 2 };
     const axes = [...new Set(example.sections.filter((s) => s.id !== "position").flatMap((s) => s.layers.flatMap((l) => [l.key, l.query])))]
       .filter((id) => example.axes[id].text).sort((a, b) => order[example.axes[a].role] - order[example.axes[b].role]);
@@ -250,7 +253,7 @@
         spans.push(span);
         line.append(span);
       });
-      current.spans.set(id, spans);
+      spansOf.set(id, spans);
       const long = axis.pieces.length > 60;
       part.append(make("div", { className: long ? "text long" : "text" }, make("span", { textContent: axis.role || "text" }), line));
     }
@@ -341,11 +344,27 @@
     $("previous").disabled = state.example === 0;
     $("next").disabled = state.example === data.examples.length - 1;
     $("examples").hidden = data.examples.length < 2;
-    $("about").textContent = aligned
-      ? `Links are read off ${section.from}, at the step where the target word is the ${section.reading === "unshifted" ? "prediction" : "input"}${section.sure.length || section.possible.length ? "; gold links are outlined, possible ones faintly" : ""}.`
-      : section.id === "rollout"
-        ? "Rollout multiplies the layers' mean weights, each mixed half and half with the identity for the residual connection (Abnar & Zuidema 2020); to the decoder belongs its last cross-attention layer alone."
-        : layer.name;
+    $("about").textContent = about();
+    $("layer-name").textContent = aligned ? section.from : layer.name;
+  }
+
+  function about() {
+    const { section, layer, predicted } = current;
+    const step = predicted
+      ? "A word's row is the step that predicts it: before the decoder has seen the word itself."
+      : "A word's row is the step that takes it in; at that step the decoder predicts the next word.";
+    const gold = section.id === "alignment" && (section.sure.length || section.possible.length);
+    switch (section.id) {
+      case "encoder": return "Where each word looks within its own text.";
+      case "decoder": return `Where the decoder looks in what it has written so far. ${layer.decoder ? step : ""}`;
+      case "cross": return `Where the decoder looks in the source. ${layer.decoder ? step : ""}`;
+      case "alignment": return `Which source word each target word is linked to: the one with most weight, marks left out, at the step that ${predicted ? "predicts the target word" : "takes the target word in"}.${gold ? " Boxes are the gold alignment: heavy for sure links, light for possible ones." : ""}`;
+      case "rollout": return layer.kind === "cross"
+        ? "The last cross-attention layer, followed back through the encoder's rollout to the words that came in."
+        : "All layers multiplied: what each position's output draws from each word that came in. Each layer's mean is mixed half and half with the identity, for the residual connection (Abnar & Zuidema 2020).";
+      case "position": return "How alike the vectors of any two positions are.";
+      default: return "How each position is mixed from the others.";
+    }
   }
 
   // --- heads and figures -------------------------------------------------------------------------------------------
@@ -414,7 +433,6 @@
   function showFigures() {
     const { layer } = current, table = $("figures"), shown = layer.entropy.length > 0 && layer.heads.length > 0;
     $("figures-part").hidden = !shown;
-    $("board").classList.toggle("alone", !shown && $("heads-part").hidden);
     if (!shown) return;
     const key = `${state.example} ${state.section} ${state.layer}`, apart = layer.distance.length > 0;
     if (table.dataset.key !== key) {
@@ -493,8 +511,8 @@
     column($("left"), matrix.rows, "query", start, left, row);
     column($("right"), matrix.columns, "key", start + left + between, right, row);
     const { rowsTitle, columnsTitle } = titles();
-    Object.assign($("from").style, { left: "auto", right: `${wide - start - left + 7}px` });
-    Object.assign($("to").style, { left: `${start + left + between + 7}px` });
+    Object.assign($("from").style, { left: "auto", right: `${wide - start - left + 7}px`, maxWidth: `${start + left - 7}px` });
+    Object.assign($("to").style, { left: `${start + left + between + 7}px`, maxWidth: `${wide - start - left - between - 7}px` });
     $("from").textContent = rowsTitle;
     $("to").textContent = columnsTitle;
   }
@@ -503,7 +521,7 @@
     const { example, layer, predicted, section } = current;
     const role = (id) => example.axes[id].role || (example.axes[id].text ? "text" : "positions");
     const step = layer.decoder ? (predicted ? ", as predicted" : ", as input") : "";
-    if (section.id === "position") return { rowsTitle: "position", columnsTitle: "alike" };
+    if (section.id === "position") return { rowsTitle: "positions", columnsTitle: "positions" };
     return { rowsTitle: `${role(layer.query)}${step}`, columnsTitle: `looks at ${role(layer.key)}` };
   }
 
@@ -521,26 +539,30 @@
   function layOutGrid(matrix, wide, most) {
     const font = `12.5px ${colours.font}`;
     const rowRoom = Math.min(textWidth(matrix.rows, font) + 14, wide * 0.3);
-    const columnRoom = Math.min(textWidth(matrix.columns, font) * 0.74 + 22, 150);
+    const columnRoom = Math.min(textWidth(matrix.columns, font) * 0.74 + 22, 150); // they stand at 45 degrees
     let cell = (wide - rowRoom - columnRoom * 0.55 - 14) / matrix.width;
-    const named = cell >= 13;
+    const numbered = current.section.id === "position"; // numbers that do not fit upright are ticks
+    const named = cell >= 13 && !(numbered && textWidth(matrix.columns, font) > cell - 3), gamma = current.section.id === "position" ? 1 : named ? 0.7 : 0.5;
+    $("middle").textContent = matrix.low < 0 ? "0" : weight(matrix.high * 0.5 ** (1 / gamma));
+    $("scale").classList.toggle("signed", matrix.low < 0);
     const [left, top] = named ? [rowRoom, columnRoom] : [44, 24];
     cell = named ? Math.min(cell, 36) : Math.min((wide - left - 20) / matrix.width, 16);
     const x = named ? Math.max(0, (wide - left - cell * matrix.width - columnRoom * 0.4) / 2) + left : left;
     const height = top + cell * matrix.height + 6;
-    geometry = { cell, x, top, named, seen: Math.min(height, Math.max(most, wide)), height };
+    const upright = named && textWidth(matrix.columns, font) < cell - 3;
+    geometry = { cell, x, top, named, upright, seen: Math.min(height, Math.max(most, wide)), height };
     $("stage").style.height = `${geometry.seen}px`;
     $("stage").style.maxHeight = "none";
     $("inner").style.height = `${height}px`;
     sizeCanvas(wide - (height > geometry.seen ? 14 : 0), geometry.seen);
     const image = new OffscreenCanvas(matrix.width, matrix.height), inside = image.getContext("2d");
     const pixels = inside.createImageData(matrix.width, matrix.height);
-    for (let i = 0; i < matrix.values.length; i++) paint(pixels.data, 4 * i, matrix.values[i], matrix.high, matrix.low);
+    for (let i = 0; i < matrix.values.length; i++) paint(pixels.data, 4 * i, matrix.values[i], matrix.high, matrix.low, gamma);
     inside.putImageData(pixels, 0, 0);
     geometry.image = image;
     const { rowsTitle, columnsTitle } = titles();
-    Object.assign($("from").style, { left: `${named ? Math.max(0, x - left) : 0}px`, right: "auto" });
-    $("from").textContent = `rows: ${rowsTitle} · columns: ${columnsTitle}`;
+    Object.assign($("from").style, { left: `${named ? Math.max(0, x - left) : 0}px`, right: "auto", maxWidth: "100%" });
+    $("from").textContent = current.section.id === "position" ? "" : `rows: ${rowsTitle} · columns: ${columnsTitle}`;
     $("to").textContent = "";
   }
 
@@ -636,7 +658,7 @@
   }
 
   function labelGrid(matrix, scroll) {
-    const { cell, x, top, named, seen } = geometry, at = state.focus;
+    const { cell, x, top, named, upright, seen } = geometry, at = state.focus;
     const rowNow = at && (at.side === "query" ? at.index : at.other), columnNow = at && (at.side === "key" ? at.index : at.other);
     context.font = `${named ? 12.5 : 11}px ${colours.font}`;
     context.textBaseline = "middle";
@@ -658,9 +680,9 @@
       context.fillStyle = c === columnNow ? colours.ink : matrix.columns[c].mark ? colours.faint : colours.soft;
       context.save();
       context.translate(x + (c + 0.5) * cell, top - 8);
-      if (named) context.rotate(-Math.PI / 4);
-      context.textAlign = named ? "left" : "center";
-      context.fillText(named ? short(matrix.columns[c].label, (top - 18) * 1.35) : c, 0, named ? 0 : -4);
+      if (named && !upright) context.rotate(-Math.PI / 4);
+      context.textAlign = named && !upright ? "left" : "center";
+      context.fillText(named ? short(matrix.columns[c].label, (top - 18) * 1.35) : c, 0, named && !upright ? 0 : -4);
       context.restore();
     }
   }
@@ -703,8 +725,8 @@
         tint(element, at && at.side === "query" ? part(at.index, c) : 0, at && at.side === "query" ? "var(--look)" : "var(--back)", Boolean(at) && at.side === "key" && at.index === c);
       });
     }
-    for (const [axis, spans] of spansNow()) {
-      const rowOf = new Map(rows.map((unit, r) => [unit.unit, r]));
+    const rowOf = new Map(rows.map((unit, r) => [unit.unit, r]));
+    for (const [axis, spans] of spansOf) {
       spans.forEach((element, unit) => {
         let value = 0, colour = "var(--look)", now = false;
         if (at && at.side === "query" && axis === layer.key) value = part(at.index, unit);
@@ -727,32 +749,27 @@
         return make("li", {}, make("span", { textContent: unit.label }), make("span", {}, bar), make("b", { textContent: weight(value) }));
       }));
     };
-    const forward = row >= 0 ? columns.map((unit, c) => [unit, values[row * width + c]]) : [];
-    const backward = column >= 0 ? rows.map((unit, r) => [unit, values[r * width + column]]) : [];
-    list($("forward"), "forward-title", row >= 0 ? `${quoted(rows[row])} looked at` : "", forward);
-    list($("backward"), "backward-title", column >= 0 ? `looked at ${quoted(columns[column])}` : "", backward);
+    const positions = current.section.id === "position";
+    const forward = row >= 0 && !positions ? columns.map((unit, c) => [unit, values[row * width + c]]) : [];
+    const backward = column >= 0 && !positions ? rows.map((unit, r) => [unit, values[r * width + column]]) : [];
+    list($("forward"), "forward-title", forward.length ? `${quoted(rows[row])} looked at` : "", forward);
+    list($("backward"), "backward-title", backward.length ? `looked at ${quoted(columns[column])}` : "", backward);
     $("caption").textContent = sentence(at, row, forward, backward);
-  }
-
-  function spansNow() {
-    const found = new Map();
-    for (const span of $("texts").querySelectorAll(".unit")) {
-      const axis = +span.dataset.axis;
-      if (!found.has(axis)) found.set(axis, []);
-      found.get(axis)[+span.dataset.unit] = span;
-    }
-    return found;
   }
 
   function sentence(at, row, forward, backward) {
     const { matrix, layer, section, predicted } = current;
-    if (!at) return "Point at a word to see where it looked.";
+    if (!at) return section.id === "position" ? "Point at a cell to see how alike two positions are." : "Point at a word to see where it looked.";
     if (at.other !== undefined) {
       const [r, c] = at.side === "query" ? [at.index, at.other] : [at.other, at.index];
       return `${quoted(matrix.rows[r])} → ${quoted(matrix.columns[c])}: ${weight(matrix.values[r * matrix.width + c])}`;
     }
     if (section.id === "position") return `Position ${matrix.rows[at.index]?.label ?? at.index}`;
     const best = (entries) => entries.reduce((a, b) => (b[1] > a[1] ? b : a), [null, 0]);
+    if (section.id === "alignment" && at.side === "query") {
+      const found = linked(section.links).filter(([r]) => r === row).map(([, c]) => quoted(matrix.columns[c]));
+      return `${quoted(matrix.rows[row])} is linked to ${found.join(" and ") || "no word"}.`;
+    }
     if (at.side === "query") {
       const [unit, value] = best(forward);
       const word = quoted(matrix.rows[row]);
@@ -919,5 +936,6 @@
   const first = data.examples[0].sections, cross = first.findIndex((section) => section.id === "cross");
   state.section = Math.max(cross, 0);
   state.layer = sectionNow().layers.length - 1;
+  state.predicted = first.find((section) => section.id === "alignment")?.reading === "unshifted"; // as it was read
   showTheme();
 })();

@@ -96,7 +96,7 @@ def marian_config(theirs: Mapping[str, Any]) -> TransformerConfig:
         raise RunError(f"the model is of the type {theirs.get('model_type')!r}", expected="marian (an OPUS-MT model)")
     for key, (value, silent) in REQUIRED.items():
         if theirs.get(key, silent) != value:
-            raise RunError(f"the model's config says {key} = {theirs.get(key, silent)!r}", expected=f"{value!r}, as Marian models have it")
+            raise RunError(f"the model's config says {key} = {theirs.get(key, silent)!r}", expected=f"{value!r}")
     for key in ("attention_heads", "ffn_dim"):
         if theirs[f"encoder_{key}"] != theirs[f"decoder_{key}"]:
             raise RunError(

@@ -1,13 +1,11 @@
 """Opening a run: its folder says what it is, and what it can do follows."""
 
 from pathlib import Path
-from typing import Any
 
 from qkv.errors import RunError
-from qkv.look.record import Trace
 from qkv.tasks.translator import Translator, read_settings
 
-__all__ = ["load", "look"]
+__all__ = ["load"]
 
 
 def load(folder: str | Path, device: str | None = None) -> Translator:
@@ -31,7 +29,3 @@ def load(folder: str | Path, device: str | None = None) -> Translator:
         raise RunError(f"a run of the task {task!r}", expected="translate", remedy="use a newer qkv", file=folder)
     return Translator.load(folder, device)
 
-
-def look(run: Translator | str | Path, text: str, **which: Any) -> Trace:
-    """What a run (or the run in a folder) looked at while it answered ``text``; ``which`` goes to `qkv.trace`."""
-    return (run if isinstance(run, Translator) else load(run)).look(text, **which)

@@ -195,8 +195,9 @@ class Translator:
 
         ``which`` goes to `qkv.trace`: layers, heads, queries, edit.
         """
-        # The end mark goes in too: it has a row of its own, and the shifted reading looks where each word is the input.
-        batch = self._batch([a.source for a in answers], [a.ids for a in answers])
+        # What the decoder reads is what it said, without the end mark: nothing comes after that.
+        inputs = [a.ids[:-1] if a.ended else a.ids for a in answers]
+        batch = self._batch([a.source for a in answers], inputs)
         axes = {
             "source": [
                 self.codec.source.tokens(row[:n].tolist())

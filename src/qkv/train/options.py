@@ -104,6 +104,7 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
         **_row(cls, values.get("size")),
     }
     values["data"] = _files(values.get("data"))
+    values = {key: value for key, value in values.items() if value != {}}
 
     parser = _parser(task, cls, filled)
     known = {action.dest: action for action in parser._actions if action.dest not in ("help", "print_config")}

@@ -1,7 +1,8 @@
 """Published Marian (OPUS-MT) translators as runs of ours, and back.
 
-A published folder holds ``config.json``, ``generation_config.json``, ``vocab.json`` (and ``target_vocab.json`` where the
-two sides have a vocabulary each), ``source.spm``, ``target.spm``, and ``model.safetensors`` or ``pytorch_model.bin``.
+A published folder holds ``config.json``, ``generation_config.json``, ``vocab.json`` (and ``target_vocab.json`` where
+the two sides have a vocabulary each), ``source.spm``, ``target.spm``, and ``model.safetensors`` or
+``pytorch_model.bin``.
 Nothing that is read here can run code.
 """
 
@@ -21,15 +22,15 @@ from qkv.models.saved import build, fill, load_model, save_model
 from qkv.models.transformer_names import marian, marian_config, marian_config_of
 from qkv.store import read_json, read_tensors, write_json, write_tensors
 
-__all__ = ["DECODING", "export_marian", "import_marian"]
+__all__ = ["DECODING", "export_marian", "import_marian", "read_decoding"]
 
 DECODING = "decoding.json"
 """File of a run: how its maker decodes. Keys ``beam``, ``length_penalty``, ``length_penalty_rule``, ``longest`` (most
 words of an output, the end mark among them) and ``never`` (ids that no output may hold)."""
 
 FILES = (
-    "config.json", "generation_config.json", "tokenizer_config.json", "vocab.json", "target_vocab.json", "source.spm", "target.spm",
-    "model.safetensors", "pytorch_model.bin",
+    "config.json", "generation_config.json", "tokenizer_config.json", "vocab.json", "target_vocab.json",
+    "source.spm", "target.spm", "model.safetensors", "pytorch_model.bin",
 )  # fmt: skip
 
 
@@ -57,9 +58,9 @@ def import_marian(name: str, out: str | Path) -> list[str]:
     model = build("transformer", ours)
     fill(model, marian(ours.tie).load({name: tensor.float() for name, tensor in weights.items()}), folder)
     codec = _read_codec(folder, config)
-    for side, vocabulary, words in (("source", codec.source, ours.source_words), ("target", codec.target, ours.target_words)):
+    for vocabulary, words in ((codec.source, ours.source_words), (codec.target, ours.target_words)):
         if vocabulary.size > words:
-            raise RunError(f"the {side} vocabulary numbers {vocabulary.size} pieces, and the model knows {words}", file=folder)
+            raise RunError(f"a vocabulary numbers {vocabulary.size} pieces, and the model knows {words}", file=folder)
     decoding, notes = _read_decoding(folder, config, ours.target_words, codec)
     save_model(model, out)
     codec.save(out / "codec")
@@ -79,30 +80,31 @@ def export_marian(run: str | Path, out: str | Path) -> None:
     codec = Codec.load(run / "codec")
     if not isinstance(codec.source, SentencePieces) or not isinstance(codec.target, SentencePieces):
         raise RunError(
-            f"a Marian folder needs SentencePiece vocabularies, and this run's is of the kind {codec.source.kind!r}: its "
-            "weights could be written, but transformers could not turn text into their ids",
+            f"a Marian folder needs SentencePiece vocabularies, and this run's is of the kind {codec.source.kind!r}: "
+            "its weights could be written, but transformers could not turn text into their ids",
             file=run,
             remedy="export an imported run, or share the run's own folder",
         )
     model = load_model(run)
     config = marian_config_of(model.config)
-    ids = {"pad_token_id": codec.pad, "eos_token_id": codec.end, "decoder_start_token_id": codec.start}
+    ids = {
+        "pad_token_id": codec.pad,
+        "eos_token_id": codec.end,
+        "forced_eos_token_id": codec.end,  # where an output is cut off
+        "decoder_start_token_id": codec.start,
+    }
     separate = codec.source.numbers != codec.target.numbers
     decoding = read_json(run / DECODING) if (run / DECODING).is_file() else {}
     longest = decoding.get("longest", 512)
     out.mkdir(parents=True, exist_ok=True)
-    write_json(out / "config.json", {**config, **ids, "forced_eos_token_id": codec.end, "max_position_embeddings": longest})
-    write_json(
-        out / "generation_config.json",
-        {
-            **ids,
-            "forced_eos_token_id": codec.end,
-            "num_beams": decoding.get("beam", 1),
-            "length_penalty": decoding.get("length_penalty", 1.0),
-            "max_length": longest,
-            "bad_words_ids": [[i] for i in decoding.get("never", [codec.pad])],
-        },
-    )
+    write_json(out / "config.json", {**config, **ids, "max_position_embeddings": max(longest, 512)})
+    write_json(out / "generation_config.json", {
+        **ids,
+        "num_beams": decoding.get("beam", 1),
+        "length_penalty": decoding.get("length_penalty", 1.0),
+        "max_length": longest,
+        "bad_words_ids": [[i] for i in decoding.get("never", [codec.pad])],
+    })  # fmt: skip
     write_json(out / "tokenizer_config.json", {
         "tokenizer_class": "MarianTokenizer", "separate_vocabs": separate, "model_max_length": longest,
         "unk_token": "<unk>", "eos_token": "</s>", "pad_token": "<pad>",
@@ -124,15 +126,14 @@ def find_published(name: str, files: tuple[str, ...]) -> Path:
     if Path(name).is_dir():
         return Path(name)
     if name.count("/") != 1 or name.startswith((".", "/", "~")):
-        raise RunError(f"there is no folder {name}", remedy="give a folder, or a name on the Hugging Face hub: owner/model")
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError, RepositoryNotFoundError
+        raise RunError(f"there is no folder {name}", remedy="give a folder, or a name on the hub: owner/name")
+    from huggingface_hub import errors, snapshot_download
 
     try:
         return Path(snapshot_download(name, allow_patterns=list(files)))
-    except (RepositoryNotFoundError, HFValidationError):
+    except (errors.RepositoryNotFoundError, errors.HFValidationError):
         raise RunError(f"there is no folder {name}, and the Hugging Face hub has no such model") from None
-    except (LocalEntryNotFoundError, HfHubHTTPError, OSError) as error:
+    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
         reason = str(error).partition("\n")[0]
         raise RunError(
             f"there is no folder {name}, and the Hugging Face hub cannot be reached ({reason})",
@@ -171,16 +172,16 @@ def _read_codec(folder: Path, config: Mapping[str, Any]) -> Codec:
         except RunError as error:
             raise RunError(str(error), file=folder / file) from None
     source, target = sides
-    for key, vocabulary, found in (
-        ("pad_token_id", target, target.pad), ("eos_token_id", target, target.end),
-        ("pad_token_id", source, source.pad), ("eos_token_id", source, source.end),
-    ):  # fmt: skip
-        if config.get(key, found) != found:
-            raise RunError(f"config.json says {key} = {config[key]}, and the vocabulary {found}", file=folder)
+    for vocabulary in sides:
+        for key, found in (("pad_token_id", vocabulary.pad), ("eos_token_id", vocabulary.end)):
+            if config.get(key, found) != found:
+                raise RunError(f"config.json says {key} = {config[key]}, and the vocabulary {found}", file=folder)
     return Codec(source, target, config.get("decoder_start_token_id", target.pad))
 
 
-def _read_decoding(folder: Path, config: Mapping[str, Any], words: int, codec: Codec) -> tuple[dict[str, Any], list[str]]:
+def _read_decoding(
+    folder: Path, config: Mapping[str, Any], words: int, codec: Codec
+) -> tuple[dict[str, Any], list[str]]:
     """How the maker decodes, as we say it, and what we cannot say."""
     generation = read_json(folder / "generation_config.json") if (folder / "generation_config.json").is_file() else {}
     told = {**config, **generation}
@@ -192,7 +193,8 @@ def _read_decoding(folder: Path, config: Mapping[str, Any], words: int, codec: C
             never.add(ids[0])
         else:
             notes.append(f"not done here: its maker forbids the words {ids} in a row")
-    for key, neutral in (("no_repeat_ngram_size", 0), ("repetition_penalty", 1.0), ("min_length", 0), ("forced_bos_token_id", None)):
+    unknown = {"no_repeat_ngram_size": 0, "repetition_penalty": 1.0, "min_length": 0, "forced_bos_token_id": None}
+    for key, neutral in unknown.items():
         if told.get(key, neutral) not in (neutral, None):
             notes.append(f"not done here: its maker decodes with {key} {told[key]}")
     decoding = {

@@ -147,10 +147,8 @@ class Layout:
                 tensors = make([given[name] for name in found])
                 made.update(zip((name.format(**holes) for name in made_names), tensors, strict=False))
         if left or missing:
-            raise RunError(
-                "weights that do not fit the model: "
-                + "; ".join(f"{word} {', '.join(names)}" for word, names in (("unknown", list(left)), ("missing", missing)) if names)
-            )
+            lists = [f"{word} {', '.join(names)}" for word, names in (("unknown", left), ("missing", missing)) if names]
+            raise RunError("weights that do not fit the model: " + "; ".join(lists))
         return made
 
 

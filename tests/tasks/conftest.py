@@ -1,0 +1,39 @@
+"""A small translator, trained for some seconds on built-in phrases: good enough to say words, quick enough for tests."""
+
+from pathlib import Path
+
+import pytest
+
+from qkv.data import phrases
+from qkv.tasks.load import load
+from qkv.train.loop import train
+from qkv.train.options import from_mapping
+
+
+@pytest.fixture(scope="session")
+def pairs(tmp_path_factory) -> Path:
+    """A folder with train, dev and test files of phrases, small enough to learn from at once."""
+    folder = tmp_path_factory.mktemp("pairs")
+    phrases.write(phrases.split(), folder)
+    for side in ("ko", "en", "align"):
+        file = folder / f"train.{side}"
+        file.write_text("".join(file.read_text(encoding="utf-8").splitlines(keepends=True)[:2000]), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run_folder(pairs, tmp_path_factory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "ko-en"
+    settings = {
+        "data": {"folder": str(pairs), "source": "ko", "target": "en", "batch_tokens": 1024},
+        "size": {"dim": 32, "encoder_depth": 2, "decoder_depth": 2, "heads": 2, "hidden": 64, "dropout": 0.0},
+        "optimize": {"lr": 5e-3, "warmup": 20},
+        "loop": {"steps": 60, "evaluate_every": 60},
+        "out": out,
+    }
+    return train(from_mapping("translate", settings)).folder
+
+
+@pytest.fixture
+def translator(run_folder):
+    return load(run_folder)

@@ -1,0 +1,102 @@
+"""Line in, line out: whatever comes in, at whatever batch size, by whatever search."""
+
+import io
+from dataclasses import replace
+
+import pytest
+import torch
+
+from qkv.data.lines import read_lines
+from qkv.decode.search import Sampling, Search
+from qkv.errors import DataError
+from qkv.tasks.lines_out import as_json, summary, text_lines
+
+SENTENCES = ["그녀는 빵을 좋아합니다.", "저는 일했습니다.", "할아버지께서는 월요일에 시장에서 커피를 마시셨습니다.", "누가 노래를 들었습니까?"]
+
+
+def test_a_blank_or_broken_line_keeps_its_place(translator):
+    stream = io.BytesIO("그녀는 빵을 좋아합니다.\n \n".encode() + b"\xff\xfe\n" + "저는 일했습니다.".encode())
+    for batch_tokens in (1, 64, 4096):
+        stream.seek(0)
+        answers = list(translator.translate(read_lines(stream), batch_tokens=batch_tokens))
+        assert [a.mark for a in answers] == ["", "blank", "undecodable", ""]
+        assert answers[1].text == answers[2].text == ""
+        assert answers[0].text and answers[3].text
+
+
+def test_an_over_long_line_is_marked_and_counted(translator):
+    translator.longest_source = 20
+    answers = translator(["저는 일했습니다.", "저는 일했습니다. " * 20])
+    assert [a.mark for a in answers] == ["", "over-long"]
+    assert translator.counts["over-long"] == 1 and "1 over-long" in summary(translator.counts)
+
+
+@pytest.mark.parametrize("how", [Search(), Search(beam=4, n_best=2, length_penalty=0.6)])
+def test_batch_and_order_change_nothing(translator, how):
+    alone = [translator(text, how=how) for text in SENTENCES]
+    together = translator(SENTENCES, how=how)
+    reverse = list(translator.translate(SENTENCES[::-1], how=how, batch_tokens=40, window=3))[::-1]
+    for a, b, c in zip(alone, together, reverse, strict=True):
+        assert a.ids == b.ids == c.ids
+        torch.testing.assert_close(torch.tensor([a.score, a.score]), torch.tensor([b.score, c.score]), rtol=0, atol=1e-4)
+
+
+def test_the_score_of_an_answer_is_what_score_gives_it(translator):
+    translator.search = Search(beam=4, length_penalty=0.6)
+    for text in SENTENCES:
+        found = translator(text)
+        given = next(translator.score([(text, found.text)]))
+        if given.ids == found.ids:  # the same text may be cut into other pieces than were said
+            assert given.score == pytest.approx(found.score, abs=1e-4)
+
+
+def test_sampling_is_settled_by_seed_and_line(translator):
+    how = Search(n_best=3, sampling=Sampling(seed=5))
+    one, other = translator(SENTENCES, how=how), list(translator.translate(SENTENCES, how=how, batch_tokens=1))
+    assert [a.ids for a in one] == [a.ids for a in other]
+    assert len({a.ids for a in (one[0], *one[0].others)}) > 1
+
+
+def test_a_prefix_begins_every_translation(translator):
+    answers = list(translator.translate(SENTENCES, prefixes=["The"] * 4, how=Search(beam=3)))
+    assert all(a.text.startswith("The") for a in answers)
+
+
+def test_look_shows_the_hypothesis_that_was_returned(translator):
+    translator.search = Search(beam=4)
+    answer = translator(SENTENCES[0])
+    seen = translator.look(SENTENCES[0])
+    assert list(seen) == [
+        "encoder.0.attention", "encoder.1.attention", "decoder.0.attention", "decoder.0.cross", "decoder.1.attention",
+        "decoder.1.cross",
+    ]  # fmt: skip
+    cross = seen.last("cross")
+    assert cross.query.pieces == (translator.codec.target.pieces([translator.codec.start])[0], *answer.tokens[:-1])
+    assert cross.key.text == SENTENCES[0]
+    assert seen.notes["target"] == answer.text
+    torch.testing.assert_close(cross.weights.sum(-1), torch.ones(cross.weights.shape[:2]))
+    assert all(0 <= s < len(SENTENCES[0].split()) and 0 <= t < len(answer.text.split()) for s, t in seen.notes["alignment"]["links"])
+
+
+def test_there_is_nothing_to_look_at_in_a_blank(translator):
+    with pytest.raises(DataError, match="blank"):
+        translator.look("  ")
+
+
+def test_lines_out_are_as_many_as_lines_in(translator):
+    answers = list(translator.translate(["", *SENTENCES], align=True))
+    assert len(list(text_lines(answers))) == 5
+    assert '"mark": "blank"' in as_json(answers[0])
+    assert " ||| " in next(text_lines(answers[1:], align=True))
+
+
+def test_special_text_is_text(translator):
+    answer = translator("</s> <pad> <s> [MASK]")
+    assert answer.source == "</s> <pad> <s> [MASK]"
+    assert translator.codec.encode_source([answer.source])[0].count(translator.codec.source.end) == 1
+
+
+def test_loading_again_gives_identical_answers(translator, run_folder):
+    import qkv
+
+    assert [replace(a) for a in qkv.load(run_folder)(SENTENCES)] == translator(SENTENCES)
