@@ -1,4 +1,4 @@
-"""What every test runs under: checked shapes, one thread, a settled seed, and a hypothesis that draws the same each time."""
+"""What every test runs under: checked shapes, one thread, a settled seed, and a hypothesis that draws no surprises."""
 
 import pytest
 from hypothesis import Phase, settings
@@ -12,8 +12,8 @@ import torch  # noqa: E402
 
 torch.set_num_threads(1)  # the tests are many small products; and the order of a sum stays the same
 
-# A failure is shown as it was found: making it smaller can take minutes (`pytest --hypothesis-profile=smaller` does so).
-settings.register_profile("smaller", derandomize=True, deadline=None, max_examples=25, database=None)
+# A failure is shown as found: to make it smaller takes minutes (`pytest --hypothesis-profile=smaller` does so).
+settings.register_profile("smaller", derandomize=True, deadline=None, max_examples=20, database=None)
 settings.register_profile("qkv", settings.get_profile("smaller"), phases=(Phase.explicit, Phase.generate))
 settings.load_profile("qkv")
 

@@ -1,4 +1,4 @@
-"""The shared laws, for every model: a new model adds a line to `EVERY`, and if it is of a new kind, how it is spoken to.
+"""The shared laws, for every model: a new one adds a line to `EVERY` and, if it is of a new kind, how it is spoken to.
 
 Collected through `test_every_model.py`.
 """
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import pytest
 import torch
-from samples import END, SMALL, START, WORDS, close, padded, tensor, texts
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
@@ -15,6 +14,7 @@ from qkv import models
 from qkv.layers.attention import Attention
 from qkv.look.trace import trace
 from qkv.models.saved import build, load_model, save_model
+from samples import END, SMALL, START, WORDS, close, padded, tensor, texts
 
 
 class ReadsAndWrites:
@@ -30,7 +30,8 @@ class ReadsAndWrites:
     def batch(self, examples: list, wider: int = 0, fill: int = 0) -> tuple[Tensor, ...]:
         """What `forward` takes, padded to ``wider`` than need be with any id."""
         sources, targets = zip(*examples, strict=True)
-        return *padded(sources, max(map(len, sources)) + wider, fill), *padded(targets, max(map(len, targets)) + wider, fill)
+        source, target = (padded(side, max(map(len, side)) + wider, fill) for side in (sources, targets))
+        return *source, *target
 
     def answers(self, model: nn.Module, batch: tuple[Tensor, ...]) -> list[Tensor]:
         """Logits of each example, at its real positions."""

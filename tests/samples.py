@@ -9,7 +9,9 @@ from qkv.layers.attention import KeyValue
 from qkv.models.transformer import Transformer, TransformerConfig
 
 WORDS, PAD, END, START = 13, 0, 1, 2
-SMALL = dict(source_words=WORDS, target_words=WORDS, dim=16, encoder_depth=2, decoder_depth=2, heads=4, hidden=32, dropout=0.0)
+SMALL = dict(
+    source_words=WORDS, target_words=WORDS, dim=16, encoder_depth=2, decoder_depth=2, heads=4, hidden=32, dropout=0.0
+)  # fmt: skip
 
 
 def tensor(seed: int, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:

@@ -33,7 +33,11 @@ def test_its_commands_run(folder):
             small = small.removesuffix(" --threads 1")
             small = small[: place.start()] + " --threads 1" + small[place.start() :]
         done = subprocess.run(
-            small.replace("qkv", f"{shlex.quote(sys.executable)} -m qkv", 1), shell=True, cwd=folder, capture_output=True, text=True
+            small.replace("qkv", f"{shlex.quote(sys.executable)} -m qkv", 1),
+            shell=True,
+            cwd=folder,
+            capture_output=True,
+            text=True,
         )
         assert done.returncode == 0, f"{command}\n{done.stderr}"
     assert (folder / "look.html").read_text(encoding="utf-8").startswith("<!doctype html>")

@@ -8,12 +8,11 @@ import errno
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
@@ -21,6 +20,7 @@ from torch import Tensor
 from qkv.errors import RunError
 
 __all__ = [
+    "free_disk_told",
     "new_file",
     "new_folder",
     "read_json",
@@ -45,7 +45,7 @@ def new_file(path: Path, needs: int = 0) -> Iterator[Path]:
         RunError: the disk is full; ``path`` is as it was, and nothing is left beside it.
     """
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    with _whole(path, partial, needs, lambda: partial.unlink(missing_ok=True)):
+    with free_disk_told(path, needs), _removed_unless_whole(partial):
         yield partial
         sync(partial)
         os.replace(partial, path)
@@ -54,9 +54,9 @@ def new_file(path: Path, needs: int = 0) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(path: Path, needs: int = 0) -> Iterator[Path]:
-    """A folder to fill; when the block ends well it becomes ``path``, where nothing was, in one step. See `new_file`."""
+    """A folder to fill; when the block ends well it becomes ``path``, where nothing was, in one step (`new_file`)."""
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
-    with _whole(path, partial, needs, lambda: shutil.rmtree(partial, ignore_errors=True)):
+    with free_disk_told(path, needs), _removed_unless_whole(partial):
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         yield partial
@@ -97,7 +97,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     """Save tensors under their names; each must own its storage (see `qkv.models.saved` for tied ones)."""
     whole = {name: _own(tensor) for name, tensor in tensors.items()}
     with new_file(path, sum(tensor.nbytes for tensor in whole.values())) as partial:
-        save_file(whole, partial, {"format": "pt", **(metadata or {})})
+        save_file(whole, partial, metadata)  # of one key at most, the same tensors make the same bytes
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
@@ -126,7 +126,7 @@ def refuse_pickle(path: Path) -> None:
             "is a pickle, and loading a pickle can run code hidden in it, so it was not opened",
             file=path,
             expected="safetensors",
-            remedy="if you trust its maker, read it with torch.load(file, weights_only=True) and save it with safetensors",
+            remedy="if you trust its maker, open it with torch.load(file, weights_only=True) and save safetensors",
         )
 
 
@@ -140,35 +140,42 @@ def sync(path: Path) -> None:
 
 
 @contextmanager
-def _whole(path: Path, partial: Path, needs: int, clean: Callable[[], None]) -> Iterator[None]:
+def free_disk_told(path: Path, needs: int) -> Iterator[None]:
+    """Turn the error of a full disk into one that says how many bytes are needed and how many are free."""
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
         yield
-    except BaseException as error:
-        clean()
-        if _disk_is_full(error):
-            free = shutil.disk_usage(path.parent).free
-            raise RunError(
-                f"the disk is full: saving needs {max(needs, 1)} bytes and {free} are free",
-                file=path,
-                remedy="what was saved before is untouched; make room and run the same command again",
-            ) from error
+    except (OSError, SafetensorError, RunError) as error:
+        if not (_is_full_disk(error) or (isinstance(error, RunError) and _is_full_disk(error.__cause__))):
+            raise
+        raise RunError(
+            f"the disk is full: saving needs {max(needs, 1)} bytes and {shutil.disk_usage(path.parent).free} are free",
+            file=path,
+            remedy="what was saved before is untouched; make room and run the same command again",
+        ) from (error.__cause__ if isinstance(error, RunError) else error)
+
+
+@contextmanager
+def _removed_unless_whole(partial: Path) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        if partial.is_dir():
+            shutil.rmtree(partial, ignore_errors=True)
+        else:
+            partial.unlink(missing_ok=True)
         raise
 
 
-def _disk_is_full(error: BaseException) -> bool:
+def _is_full_disk(error: BaseException | None) -> bool:
     if isinstance(error, OSError):
         return error.errno in (errno.ENOSPC, errno.EDQUOT)
     # safetensors writes from Rust and tells the system's number in words only.
-    return isinstance(error, SafetensorError) and any(
-        f"os error {n}" in str(error) for n in (errno.ENOSPC, errno.EDQUOT)
-    )
+    codes = [f"os error {number}" for number in (errno.ENOSPC, errno.EDQUOT)]
+    return isinstance(error, SafetensorError) and any(code in str(error) for code in codes)
 
 
 def _own(tensor: Tensor) -> Tensor:
+    """On the CPU and with no storage that is larger than itself or shared: safetensors asks for it."""
     tensor = tensor.detach().cpu().contiguous()
-    return (
-        tensor
-        if tensor.untyped_storage().nbytes() == tensor.nbytes
-        else tensor.clone(memory_format=torch.contiguous_format)
-    )
+    return tensor if tensor.untyped_storage().nbytes() == tensor.nbytes else tensor.clone()

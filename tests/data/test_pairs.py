@@ -65,12 +65,14 @@ def write(path: Path, form: str) -> None:
             file.writelines(json.dumps({"id": 1, "translation": {"en": t, "ko": s}}) + "\n" for s, t in PAIRS)
 
 
-@pytest.mark.parametrize("packed", [False, True])
-@pytest.mark.parametrize("form", ["parallel", "tsv", "csv", "jsonl", "hub.jsonl", "parquet", "hub.parquet"])
+TEXT = ("parallel", "tsv", "csv", "jsonl", "hub.jsonl")
+
+
+@pytest.mark.parametrize(
+    ("form", "packed"), [*((f, p) for f in TEXT for p in (False, True)), ("parquet", False), ("hub.parquet", False)]
+)
 def test_every_format_gives_the_same_pairs(tmp_path, form, packed):
     write(tmp_path / "train", form)
-    if packed and "parquet" in form:
-        pytest.skip("a parquet file is packed already")
     if packed:
         for file in list(tmp_path.iterdir()):
             Path(f"{file}.gz").write_bytes(gzip.compress(file.read_bytes()))
@@ -285,6 +287,14 @@ def test_a_pair_is_dropped_once_and_all_of_an_overlap_goes(tmp_path):
     assert train
 
 
+def test_a_file_in_an_older_encoding_is_said_to_be_one(tmp_path):
+    source = "".join(f"고양이 {i}\n" for i in range(20)).encode("cp949")
+    parallel(tmp_path, "train", source, [f"cat {i}" for i in range(20)])
+    report = check(PairFiles(folder=str(tmp_path), source="ko", target="en"))
+    assert report.count("train", "lines that are not UTF-8") == 20 and report.kept["train"] == 0
+    assert "iconv -f CP949" in "\n".join(report.lines())
+
+
 def test_nothing_left_or_nothing_there_is_refused(tmp_path):
     parallel(tmp_path / "a", "train", [" ", "\x00"], ["a", "b"])
     parallel(tmp_path / "b", "train", [], [])
@@ -346,6 +356,18 @@ def test_what_is_kept_is_used_again_unless_anything_changed(tmp_path, data):
     changed = prepare_pairs(data, run, 1, first.codec)
     assert len(changed.train.store) == 201
     assert [p.name for p in (run / "data").iterdir()] != [kept.name] and len(list((run / "data").iterdir())) == 1
+
+
+def test_a_full_disk_is_said_and_nothing_half_made_stays(tmp_path, data, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("qkv.data.store.StoreWriter.add", full)
+    with pytest.raises(DataError, match=r"cannot be written .*No space left.*MB are free"):
+        prepare_pairs(data, tmp_path / "run", seed=1)
+    assert not list((tmp_path / "run" / "data").iterdir())
+    monkeypatch.undo()
+    assert len(prepare_pairs(data, tmp_path / "run", seed=1).train.store) == 200
 
 
 def test_a_damaged_store_is_found(tmp_path, data):

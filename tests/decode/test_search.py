@@ -8,11 +8,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import END, PAD, START, WORDS, padded, texts, transformer
 
 from qkv.decode.search import Marks, Sampling, Search, search
 from qkv.errors import ConfigError
+from samples import END, PAD, START, WORDS, padded, texts, transformer
 
+GREEDY = Search()
 MARKS = Marks(START, END, never=(PAD, START))
 ALPHAS = pytest.mark.parametrize("alpha", [-1.0, 0.0, 0.6, 1.0])
 RULES = pytest.mark.parametrize("rule", ["gnmt", "hf"])
@@ -69,10 +70,10 @@ def talkative(seed: int = 0, end: float = 1.0, **changes):
     return model
 
 
-def translate(model, sources, how=Search(), longest=None, **more):
+def translate(model, sources, how=GREEDY, longest=None, **more):
     with torch.inference_mode():
         state = model.start(*padded(sources))
-    limits = [2 * len(source) + 3 for source in sources] if longest is None else [longest] * len(sources)
+    limits = [len(source) + 5 for source in sources] if longest is None else [longest] * len(sources)
     return search(model, state, MARKS, torch.tensor(limits), how, **more)
 
 
@@ -87,13 +88,13 @@ def teacher_forced(model, source, hypothesis) -> list[float]:
 # Greedy
 
 
-@settings(max_examples=15)
+@settings(max_examples=8)
 @given(seed=seeds, end=st.sampled_from([0.0, 2.0, 5.0]))
 def test_a_beam_of_one_is_the_greedy_loop(seed, end):
     model, source = talkative(seed, end), texts(seed, [5])[0]
     said, scores = [], []
     with torch.no_grad():
-        while len(scores) < 13 and said[-1:] != [END]:
+        while len(scores) < 10 and said[-1:] != [END]:
             logits = model.output(model(*padded([source]), *padded([[START, *said]])))[0, -1]
             allowed = logits.clone()
             allowed[[PAD, START]] = -math.inf
@@ -107,7 +108,7 @@ def test_a_beam_of_one_is_the_greedy_loop(seed, end):
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0])
 def test_greedy_stops_at_the_first_end_even_with_two_words_to_choose_from(alpha):
-    table = Table(lambda sentence, said: torch.tensor([0.0, 1.0]))
+    table = Table(lambda sentence, said: torch.tensor([0.0, 0.2]))
     [[found]] = search(table, table.start(1), Marks(0, 1), torch.tensor([9]), Search(length_penalty=alpha))
     assert (found.tokens, found.ended, table.steps) == ((), True, 1)
 
@@ -164,8 +165,11 @@ def test_a_transformer_too_is_searched_exhaustively_and_from_a_forced_prefix(alp
         assert [h.score for h in found] == pytest.approx([score for _, score in expected], abs=1e-5)
 
 
-@settings(max_examples=15)
-@given(seed=seeds, beam=st.integers(1, 5), alpha=st.sampled_from([-1.0, 0.0, 0.6, 1.0]), rule=st.sampled_from(["gnmt", "hf"]))
+@settings(max_examples=8)
+@given(
+    seed=seeds, beam=st.integers(1, 5),
+    alpha=st.sampled_from([-1.0, 0.0, 0.6, 1.0]), rule=st.sampled_from(["gnmt", "hf"]),
+)  # fmt: skip
 def test_the_returned_score_is_what_one_pass_gives_that_output(seed, beam, alpha, rule):
     model, sources = talkative(seed, end=2), texts(seed, [2, 5])
     how = Search(beam=beam, n_best=beam, length_penalty=alpha, length_penalty_rule=rule)
@@ -181,22 +185,18 @@ def test_the_returned_score_is_what_one_pass_gives_that_output(seed, beam, alpha
 
 
 @pytest.mark.parametrize("how", [Search(), Search(beam=5, n_best=5, length_penalty=0.6)], ids=["greedy", "beam 5"])
-@settings(max_examples=6)
-@given(seed=seeds)
+@pytest.mark.parametrize("seed", [0, 1, 2])
 def test_batch_size_and_order_change_no_output(how, seed):  # BL-34
     model, sources = talkative(seed, end=2), texts(seed, [1, 3, 3, 8, 20])
     alone = [translate(model, [source], how)[0] for source in sources]
-    assert len({len(found[0].tokens) for found in alone}) > 1 or seed
-    for order in ([0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [2, 4, 0, 3, 1]):
-        for size in (2, 5):
-            for begin in range(0, 5, size):
-                batch = order[begin : begin + size]
-                for line, found in zip(batch, translate(model, [sources[i] for i in batch], how), strict=True):
-                    assert [h.tokens for h in found] == [h.tokens for h in alone[line]]
-                    assert [h.score for h in found] == pytest.approx([h.score for h in alone[line]], abs=1e-5)
+    assert len({len(found[0].tokens) for found in alone}) > 1
+    for batch in ([0, 1, 2, 3, 4], [4, 2, 0, 1, 3], [0, 1], [4, 3]):
+        for line, found in zip(batch, translate(model, [sources[i] for i in batch], how), strict=True):
+            assert [h.tokens for h in found] == [h.tokens for h in alone[line]]
+            assert [h.score for h in found] == pytest.approx([h.score for h in alone[line]], abs=1e-5)
 
 
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(seed=seeds, beam=st.integers(1, 6))
 def test_the_n_best_are_sorted_and_distinct_and_the_best_is_the_same_however_many_are_asked_for(seed, beam):
     model, sources = talkative(seed, end=3), texts(seed, [2, 6, 4])
@@ -233,6 +233,15 @@ def test_the_search_stops_when_nothing_better_can_come_and_no_sooner(alpha, toke
         assert table.steps == steps
 
 
+def test_the_bound_is_that_of_the_longest_output_not_of_the_next():
+    # A: -1.0 / 2. B: -1.9 after 2, at best -1.9 / 3 = -0.63 after the next word, but -2.4 / 6 = -0.40 in the end.
+    later = {(B,): {B: -1.2}, **{(B,) * n: {B: -0.125} for n in (2, 3, 4)}, (B,) * 5: {END: -0.125}}
+    table = fixed_table({**TWO_WAYS, **later}, 12)
+    how = Search(beam=5, length_penalty=1.0, length_penalty_rule="hf")
+    [[best]] = search(table, table.start(1), Marks(0, END), torch.tensor([6]), how)
+    assert (best.tokens, best.score) == ((B,) * 5, pytest.approx(-0.4, abs=1e-6))
+
+
 def test_each_sentence_has_its_own_limit_and_what_is_cut_off_says_so():
     table = Table(lambda sentence, said: torch.tensor([0.0, -50.0, 2.0, 1.0]))
     found = search(table, table.start(2), Marks(0, END, (0,)), torch.tensor([2, 4]), Search(beam=2, n_best=2))
@@ -251,7 +260,7 @@ def test_an_ended_output_is_better_than_any_that_was_cut_off():
 # What is forced, and what is forbidden
 
 
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(seed=seeds, beam=st.integers(1, 4))
 def test_a_forced_prefix_is_respected_and_scored_by_the_model(seed, beam):
     model, sources = talkative(seed, end=2), texts(seed, [3, 5, 2])
@@ -264,7 +273,7 @@ def test_a_forced_prefix_is_respected_and_scored_by_the_model(seed, beam):
     assert found[1][0].tokens == translate(model, sources[1:2], Search(beam, beam))[0][0].tokens
 
 
-@pytest.mark.parametrize("how", [Search(), Search(4, 4), Search(n_best=20, sampling=Sampling())], ids=["greedy", "beam", "sample"])
+@pytest.mark.parametrize("how", [GREEDY, Search(4, 4), Search(n_best=20, sampling=Sampling())], ids=["1", "4", "draw"])
 def test_what_may_never_be_said_is_never_said_and_scores_are_still_the_models(how):
     table = Table(lambda sentence, said: torch.tensor([9.0, 1.0, 0.5, 0.0, 9.0]))
     chances = table.logits(0, ()).log_softmax(-1)
@@ -290,7 +299,7 @@ def test_logits_in_half_precision_are_summed_in_single(how):
 # Sampling
 
 
-@settings(max_examples=8)
+@settings(max_examples=3)
 @given(seed=seeds)
 def test_a_sample_depends_on_the_seed_and_the_line_and_nothing_else(seed):
     model, sources = talkative(seed, end=1), texts(seed, [4, 2, 6])
@@ -305,10 +314,11 @@ def test_a_sample_depends_on_the_seed_and_the_line_and_nothing_else(seed):
         assert alone == sorted(alone, key=lambda h: (not h.ended, -h.score))
         for hypothesis in alone:
             assert list(hypothesis.token_scores) == pytest.approx(teacher_forced(model, source, hypothesis), abs=1e-5)
-    assert translate(model, sources, Search(n_best=3, sampling=Sampling(1.5, seed=seed + 1)), lines=[10, 11, 12]) != together
+    other = Search(n_best=3, sampling=Sampling(temperature=1.5, seed=seed + 1))
+    assert translate(model, sources, other, lines=[10, 11, 12]) != together
 
 
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(seed=seeds)
 def test_sampling_from_the_likeliest_word_only_is_greedy(seed):
     model, sources = talkative(seed, end=2), texts(seed, [4, 2])

@@ -6,16 +6,17 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import close, memory, tensor
 from torch import nn
 
 from qkv.layers.attention import Attention, KeyValue, attend, attention_weights
 from qkv.layers.mask import CAUSAL, EVERYTHING, Mask, padding
 from qkv.layers.score import Additive, Bilinear, Cosine, Dot, ScaledDot
+from samples import close, memory, tensor
 
 DEPTH = 4
 SCORES = {
-    "scaled": ScaledDot, "dot": Dot, "cosine": Cosine, "bilinear": lambda: Bilinear(DEPTH), "additive": lambda: Additive(DEPTH)
+    "scaled": ScaledDot, "dot": Dot, "cosine": Cosine,
+    "bilinear": lambda: Bilinear(DEPTH), "additive": lambda: Additive(DEPTH),
 }  # fmt: skip
 # A tap that says it intervenes, and changes nothing: it sends the layer down the explicit path.
 EXPLICIT = SimpleNamespace(intervenes=True, see=lambda *_: None, edit=lambda weights, mask: weights)
@@ -29,6 +30,10 @@ seeds = st.integers(0, 999)
 
 def random_mask(seed: int, *shape: int, kept: float = 0.6) -> Mask:
     return Mask(torch.rand(*shape, generator=torch.Generator().manual_seed(seed)) < kept)
+
+
+def lengths(*real: int, keys: int = 3) -> Mask:
+    return padding(torch.tensor(real), keys)
 
 
 def padded_band(tokens: int, width: int, real: int) -> Mask:
@@ -64,7 +69,7 @@ def test_rows_of_weights_sum_to_one_or_are_all_zero_and_every_path_agrees(seed, 
 @EVERY_SCORE
 @pytest.mark.parametrize(
     ("mask", "tokens"),
-    [(padding(torch.tensor([3, 0]), 3), 3), (padded_band(16, 4, 4), 16), (padding(torch.tensor([2, 0]), 3) & CAUSAL, 3)],
+    [(lengths(3, 0), 3), (padded_band(16, 4, 4), 16), (lengths(2, 0) & CAUSAL, 3)],
     ids=["an empty text", "a band over padding", "causal over an empty text"],
 )
 def test_a_row_that_sees_nothing_is_zero_and_leaves_every_gradient_as_without_it(name, tap, mask, tokens):  # BL-01
@@ -107,7 +112,7 @@ def test_an_empty_text_in_the_batch_leaves_the_gradients_of_a_layer_as_without_i
 @PATHS
 @EVERY_SCORE
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("mask", [EVERYTHING, CAUSAL, padding(torch.tensor([5, 0]), 5)], ids=["all", "causal", "padding"])
+@pytest.mark.parametrize("mask", [EVERYTHING, CAUSAL, lengths(5, 0, keys=5)], ids=["all", "causal", "padding"])
 def test_half_precision_is_single_precision_within_two_hundredths(name, tap, dtype, mask):
     score, query, seen = SCORES[name](), tensor(0, 2, 2, 5, DEPTH), memory(1, 2, 2, 5, DEPTH)
     single = attend(query, seen, score, mask=mask, tap=tap)

@@ -6,10 +6,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import close, tensor
 from torch.nn import functional
 
 from qkv.layers.cross_entropy import linear_cross_entropy
+from samples import close, tensor
 
 seeds = st.integers(0, 999)
 chunks = st.sampled_from([1, 2, 3, 7, 512])
@@ -36,7 +36,8 @@ def ours(leaves, target, smoothing, chunk=512):
 
 
 @given(
-    seed=seeds, targets=st.integers(0, 9), words=st.integers(1, 8), bias=st.booleans(), smoothing=smoothings, chunk=chunks
+    seed=seeds, targets=st.integers(0, 9), words=st.integers(1, 8), bias=st.booleans(),
+    smoothing=smoothings, chunk=chunks,
 )  # fmt: skip
 def test_loss_and_gradients_are_those_of_torch_for_any_chunk(seed, targets, words, bias, smoothing, chunk):
     leaves, target = sample(seed, targets, words, bias)
@@ -45,7 +46,8 @@ def test_loss_and_gradients_are_those_of_torch_for_any_chunk(seed, targets, word
     close(loss, expected)
     close(nll, by_torch(leaves, target, 0.0))
     assert correct == (functional.linear(*leaves).argmax(-1) == target).sum()
-    for mine, yours in zip(torch.autograd.grad(loss * 3, leaves), torch.autograd.grad(expected * 3, leaves), strict=True):
+    gradients = (torch.autograd.grad(value * 3, leaves) for value in (loss, expected))
+    for mine, yours in zip(*gradients, strict=True):
         close(mine, yours)
 
 

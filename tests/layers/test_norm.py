@@ -4,10 +4,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import close, tensor
 from torch import nn
 
 from qkv.layers.norm import NORMS, LayerNorm, TokenBatchNorm
+from samples import close, tensor
 
 seeds = st.integers(0, 999)
 lengths = st.lists(st.integers(0, 5), min_size=1, max_size=4).filter(lambda lengths: sum(lengths) > 1)

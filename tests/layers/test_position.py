@@ -6,12 +6,12 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import close
 from torch import nn
 
 from qkv.errors import DataError
 from qkv.layers.embed import TokenEmbedding
 from qkv.layers.position import Learned, Sinusoidal, sinusoids
+from samples import close
 
 LAYOUTS = pytest.mark.parametrize("layout", ["interleaved", "halves"])
 widths = st.sampled_from([4, 6, 16, 64, 512])
@@ -88,7 +88,7 @@ def test_the_table_is_no_weight():
 def test_learned_positions_refuse_a_longer_text_and_say_what_to_do():
     positions = Learned(8, longest=10)
     assert positions(4, 6).shape == (6, 8)
-    with pytest.raises(DataError, match="a text of 11 tokens is longer than the 10 learned positions. Shorten it"):
+    with pytest.raises(DataError, match=r"a text of 11 tokens is longer than the 10 learned positions. Shorten it"):
         positions(4, 7)
 
 

@@ -6,10 +6,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from samples import close, memory, tensor
 
 from qkv.layers.attention import attend, attention_weights
 from qkv.layers.score import SCORES, Additive, Bilinear, Cosine, Dot, ScaledDot
+from samples import close, memory, tensor
 
 DEPTH = 6
 FOLDING = {**{name: SCORES[name] for name in sorted(SCORES)}, "bilinear": lambda: Bilinear(DEPTH)}

@@ -15,7 +15,8 @@ from qkv.decode.search import Marks, Search, search
 from qkv.errors import RunError
 from qkv.models.saved import load_model, save_model
 from qkv.store import read_json, read_tensors
-from qkv.weights.marian import export_marian, import_marian, read_decoding
+from qkv.tasks.settings import read_settings
+from qkv.weights.marian import export_marian, import_marian
 
 transformers = pytest.importorskip("transformers")
 LINES = [*sentences("source", 12, seed=9), "가나 다라", "ﬁ ① 가", "<pad> 가 </s> 나 <unk>", ">>xx<< 가 나"]
@@ -75,12 +76,13 @@ def test_text_that_looks_like_a_mark_stays_text(run):
 
 def test_decoding_as_its_maker_does(run, theirs):
     codec, model = Codec.load(run / "codec"), load_model(run)
-    told = read_decoding(run)
-    assert told == {"beam": 4, "length_penalty": 1.0, "length_penalty_rule": "hf", "longest": 60, "never": [codec.pad]}
+    told = read_settings(run)
+    assert told["search"] == {"beam": 4, "length_penalty": 1.0, "length_penalty_rule": "hf"}
+    assert (told["longest"], told["never"]) == (60, [codec.pad])
     row = codec.encode_source(["가나 다라"])[0]
     with torch.inference_mode():
         state = model.start(torch.tensor([row]), torch.tensor([len(row)]))
-    how = Search(told["beam"], 1, told["length_penalty"], told["length_penalty_rule"])
+    how = Search(**told["search"])
     marks = Marks(codec.start, codec.end, tuple(told["never"]))
     found = search(model, state, marks, torch.tensor([told["longest"] - 1]), how)[0][0]
     wanted = theirs.generate(torch.tensor([row]), early_stopping="never")[0].tolist()
@@ -103,7 +105,7 @@ def test_the_way_back(run, theirs, marian_folder, tmp_path):
     import_marian(str(tmp_path / "out"), tmp_path / "twice")
     assert (tmp_path / "twice" / "model.json").read_bytes() == (run / "model.json").read_bytes()
     assert same_tensors(tmp_path / "twice", run)
-    assert read_decoding(tmp_path / "twice") == read_decoding(run)
+    assert read_settings(tmp_path / "twice") == read_settings(run)
     assert Codec.load(tmp_path / "twice" / "codec").fingerprint() == Codec.load(run / "codec").fingerprint()
 
 

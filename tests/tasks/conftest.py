@@ -1,4 +1,4 @@
-"""A small translator, trained for some seconds on built-in phrases: good enough to say words, quick enough for tests."""
+"""A small translator, trained for some seconds on built-in phrases: it says words, and is quick enough for tests."""
 
 from pathlib import Path
 

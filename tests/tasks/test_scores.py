@@ -6,7 +6,9 @@ from qkv.tasks.scores import text_scores
 
 
 def test_words_of_a_latin_text():
-    scores, signatures = text_scores(["The cat, which was old, sat on a mat."], ["The cat, which was old, sat on the mat."])
+    scores, signatures = text_scores(
+        ["The cat, which was old, sat on a mat."], ["The cat, which was old, sat on the mat."]
+    )
     assert scores["bleu"] == pytest.approx(76.92, abs=0.005)
     assert "tok:13a" in signatures["bleu"]
 

@@ -11,7 +11,12 @@ from qkv.decode.search import Sampling, Search
 from qkv.errors import DataError
 from qkv.tasks.lines_out import as_json, summary, text_lines
 
-SENTENCES = ["그녀는 빵을 좋아합니다.", "저는 일했습니다.", "할아버지께서는 월요일에 시장에서 커피를 마시셨습니다.", "누가 노래를 들었습니까?"]
+SENTENCES = [
+    "그녀는 빵을 좋아합니다.",
+    "저는 일했습니다.",
+    "할아버지께서는 월요일에 시장에서 커피를 마시셨습니다.",
+    "누가 노래를 들었습니까?",
+]
 
 
 def test_a_blank_or_broken_line_keeps_its_place(translator):
@@ -38,7 +43,9 @@ def test_batch_and_order_change_nothing(translator, how):
     reverse = list(translator.translate(SENTENCES[::-1], how=how, batch_tokens=40, window=3))[::-1]
     for a, b, c in zip(alone, together, reverse, strict=True):
         assert a.ids == b.ids == c.ids
-        torch.testing.assert_close(torch.tensor([a.score, a.score]), torch.tensor([b.score, c.score]), rtol=0, atol=1e-4)
+        torch.testing.assert_close(
+            torch.tensor([a.score, a.score]), torch.tensor([b.score, c.score]), rtol=0, atol=1e-4
+        )
 
 
 def test_the_score_of_an_answer_is_what_score_gives_it(translator):
@@ -68,14 +75,17 @@ def test_look_shows_the_hypothesis_that_was_returned(translator):
     seen = translator.look(SENTENCES[0])
     assert list(seen) == [
         "encoder.0.attention", "encoder.1.attention", "decoder.0.attention", "decoder.0.cross", "decoder.1.attention",
-        "decoder.1.cross",
+        "decoder.1.cross", "source.position", "target.position",
     ]  # fmt: skip
     cross = seen.last("cross")
     assert cross.query.pieces == (translator.codec.target.pieces([translator.codec.start])[0], *answer.tokens[:-1])
     assert cross.key.text == SENTENCES[0]
     assert seen.notes["target"] == answer.text
     torch.testing.assert_close(cross.weights.sum(-1), torch.ones(cross.weights.shape[:2]))
-    assert all(0 <= s < len(SENTENCES[0].split()) and 0 <= t < len(answer.text.split()) for s, t in seen.notes["alignment"]["links"])
+    assert all(
+        0 <= s < len(SENTENCES[0].split()) and 0 <= t < len(answer.text.split())
+        for s, t in seen.notes["alignment"]["links"]
+    )
 
 
 def test_there_is_nothing_to_look_at_in_a_blank(translator):

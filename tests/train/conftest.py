@@ -14,16 +14,6 @@ from qkv import models, tasks
 from qkv.train.options import from_mapping
 from qkv.train.run import Run
 
-LOOP = {"steps": 15, "evaluate_every": 4, "save_every": 2, "log_every": 3, "average": 3}
-
-
-def toy_values(out: Path, **changes) -> dict:
-    """The keywords of a toy run."""
-    values = {"out": str(out), "loop": LOOP, "optimize": {"warmup": 2, "lr": 0.01}}
-    for key, value in changes.items():
-        values[key] = {**values.get(key, {}), **value} if isinstance(value, dict) else value
-    return values
-
 
 @pytest.fixture(autouse=True)
 def _toy(monkeypatch):
@@ -43,7 +33,7 @@ def toy_run(tmp_path) -> Callable[..., Run]:
     """A run of the toy task: ``toy_run("name", loop={"steps": 3})``."""
 
     def make(name: str = "run", **changes) -> Run:
-        return from_mapping("toy", toy_values(tmp_path / name, **changes))
+        return from_mapping("toy", toy.values(tmp_path / name, **changes))
 
     return make
 
@@ -59,7 +49,9 @@ def processes():
             free.bind(("127.0.0.1", 0))
             port = free.getsockname()[1]
         traps = [*traps, *[""] * count][:count]
-        started = [context.Process(target=toy.in_a_process, args=(values, traps[i], i, count, port)) for i in range(count)]
+        started = [
+            context.Process(target=toy.in_a_process, args=(values, traps[i], i, count, port)) for i in range(count)
+        ]
         for process in started:
             process.start()
         for process in started:

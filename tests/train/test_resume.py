@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 import toy
-from conftest import toy_values
 
-from qkv.store import read_tensors
+from qkv.train import checkpoint
 from qkv.train.checkpoint import latest
 from qkv.train.folder import read_scores
 from qkv.train.loop import train
@@ -15,13 +14,10 @@ TIMES = {"seconds", "rows_per_second"}
 
 
 def ending(run: Path) -> dict:
-    """Everything that must be equal: all tensors of the last checkpoint and of the run, its state, its lines of scores."""
+    """Everything that must be equal: all tensors of the last checkpoint and of the run, its state and its scores."""
     folder, state = latest(run)
-    tensors = {
-        f"{file.name}/{name}": tensor.numpy().tobytes()
-        for file in [*folder.glob("*.safetensors"), *run.glob("*.safetensors"), *(run / "checkpoints").glob("*.safetensors")]
-        for name, tensor in read_tensors(file)[0].items()
-    }
+    files = [*folder.glob("*.safetensors"), *run.glob("*.safetensors"), *folder.parent.glob("*.safetensors")]
+    tensors = {(file.parent.parent.name == "checkpoints", file.name): file.read_bytes() for file in files}
     record = state.to_json()
     record.pop("seconds")
     record["window"].pop("seconds", None)
@@ -64,8 +60,33 @@ def test_killed_and_resumed(toy_run, tmp_path, processes):
     """kill -9 in the middle of a step, and in the middle of a save."""
     train(toy_run("whole"))
     for trap in ("kill:9", "kill-save:3"):
-        assert processes(1, toy_values(tmp_path / "killed"), trap) == [-9]
+        assert processes(1, toy.values(tmp_path / "killed"), trap) == [-9]
     train(toy_run("killed"))
+    assert ending(tmp_path / "killed") == ending(tmp_path / "whole")
+
+
+@pytest.mark.parametrize("where", ["task", "loop"])
+def test_stopped_while_it_finishes(toy_run, where, monkeypatch):
+    train(toy_run("whole"))
+
+    def power_cut(*given):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(*{"task": (toy.Toy, "finish"), "loop": (checkpoint, "mark_finished")}[where], power_cut)
+        with pytest.raises(KeyboardInterrupt):
+            train(toy_run("cut"))
+    assert not latest(toy_run("cut").out)[1].finished
+    train(toy_run("cut"))
+    assert ending(toy_run("cut").out) == ending(toy_run("whole").out)
+
+
+def test_killed_before_the_first_checkpoint(toy_run, tmp_path, processes):
+    values = {"loop": {"save_every": 10, "log_every": 1}}
+    assert processes(1, toy.values(tmp_path / "killed", **values), "kill:9") == [-9]
+    assert len(read_scores(tmp_path / "killed")) == 7 and latest(tmp_path / "killed") is None
+    train(toy_run("killed", **values))
+    train(toy_run("whole", **values))
     assert ending(tmp_path / "killed") == ending(tmp_path / "whole")
 
 

@@ -1,5 +1,4 @@
-"""A task small enough to train in a blink: tell whether a row of bits holds more ones than zeros.
-"""
+"""A task small enough to train in a blink: tell whether a row of bits holds more ones than zeros."""
 
 import json
 import os
@@ -88,7 +87,7 @@ class Toy:
         generator = torch.Generator().manual_seed(7)
         bits = torch.randint(0, 2, (data.rows + 8, data.width), generator=generator).float()
         dev = [batch_of(bits, list(range(data.rows, data.rows + 8)))]
-        summary = {"rows": data.rows, "fingerprint": str(bits.sum().item())}
+        summary = {"rows": data.rows, "files_hash": str(bits.sum().item())}
         return Prepared(Shuffled(data, bits, seed), dev, codec or Codec(), [f"{data.rows} rows"], summary)
 
     def load_codec(self, folder: Path) -> Codec:
@@ -193,6 +192,17 @@ def kill_in_save(when: int) -> None:
     checkpoint.save_weights = save_weights
 
 
+LOOP = {"steps": 15, "evaluate_every": 4, "save_every": 2, "log_every": 3, "average": 3}
+
+
+def values(out: Path, **changes) -> dict:
+    """The keywords of a toy run."""
+    values = {"out": str(out), "loop": LOOP, "optimize": {"warmup": 2, "lr": 0.01}}
+    for key, value in changes.items():
+        values[key] = {**values.get(key, {}), **value} if isinstance(value, dict) else value
+    return values
+
+
 def install() -> None:
     tasks.TASKS["toy"] = "toy:Toy"
     models.MODELS["mlp"] = "toy:MLP"
@@ -201,7 +211,12 @@ def install() -> None:
 def in_a_process(values: dict, trap: str = "", rank: int = 0, ranks: int = 1, port: int = 0) -> None:
     """Train in this process, of which a test has made one or several."""
     if ranks > 1:
-        os.environ |= {"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(ranks), "LOCAL_WORLD_SIZE": str(ranks)}
+        os.environ |= {
+            "RANK": str(rank),
+            "LOCAL_RANK": str(rank),
+            "WORLD_SIZE": str(ranks),
+            "LOCAL_WORLD_SIZE": str(ranks),
+        }
         os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     install()
     Toy.trap = trap

@@ -64,7 +64,7 @@ def translate(
         threads: CPU threads.
     """
     from qkv.cli.devices import prepare_device
-    from qkv.data.lines import read_lines
+    from qkv.data.lines import open_lines, read_lines
     from qkv.decode.search import Sampling
     from qkv.store import new_file
     from qkv.tasks.lines_out import summary, text_lines
@@ -76,8 +76,10 @@ def translate(
     drawing = temperature is not None or top_k > 0 or top_p < 1
     how["sampling"] = Sampling(temperature or 1.0, top_k, top_p, seed) if drawing else None
     search = replace(translator.search, n_best=n_best, **how)
-    source = nullcontext(sys.stdin.buffer) if input is None else open(input, "rb")
-    with source as lines, new_file(output) if output else nullcontext() as target:
+    with (
+        nullcontext(sys.stdin.buffer) if input is None else open_lines(input) as lines,
+        new_file(output) if output else nullcontext() as target,
+    ):
         wanted = [text] if text is not None else read_lines(lines)
         prefixes = iter(lambda: prefix, None) if prefix else None
         answers = translator.translate(

@@ -28,7 +28,9 @@ def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples:
             if word in alone and argv[i + 1 : i + 2] not in (["true"], ["false"]):
                 word += "=true"
         words.append(word)
-    parser = ArgumentParser(prog=f"qkv {name}", exit_on_error=False, allow_abbrev=False, epilog=examples, formatter_class=Help)
+    parser = ArgumentParser(
+        prog=f"qkv {name}", exit_on_error=False, allow_abbrev=False, epilog=examples, formatter_class=Help
+    )
     parser.description = inspect.getdoc(verb).partition("\n\n")[0]
     parser.add_function_arguments(verb, as_positional=True)
     known = set(parameters)

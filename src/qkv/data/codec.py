@@ -6,7 +6,9 @@ protocol. A `Codec` holds the two sides (the same object when the vocabulary is 
 
 import hashlib
 import json
+import os
 import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
@@ -112,8 +114,16 @@ class Codec:
             vocabulary.save(beside / side)
         header = {"version": 1, "start": self.start, "sides": {side: v.kind for side, v in sides.items()}}
         (beside / "codec.json").write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
-        shutil.rmtree(folder, ignore_errors=True)
+        for file in beside.rglob("*"):
+            if file.is_file():
+                with open(file, "rb") as written:
+                    os.fsync(written.fileno())
+        before = folder.with_name(folder.name + ".old")
+        shutil.rmtree(before, ignore_errors=True)
+        if folder.exists():
+            folder.rename(before)
         beside.rename(folder)
+        shutil.rmtree(before, ignore_errors=True)
 
     @classmethod
     def load(cls, folder: Path) -> "Codec":
@@ -136,8 +146,6 @@ class Codec:
 
     def fingerprint(self) -> str:
         """Equal for equal codecs: what encoded data is keyed by."""
-        import tempfile
-
         with tempfile.TemporaryDirectory() as folder:
             self.save(Path(folder) / "codec")
             digest = hashlib.blake2b(digest_size=16)

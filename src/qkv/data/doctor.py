@@ -3,21 +3,19 @@
 The rule: a line that cannot be used drops its pair, on both sides; nothing ever shifts.
 """
 
-import hashlib
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
 from qkv.data.formats import Corpus, Pair
 from qkv.data.lines import LONGEST_LINE, Line, decode_line
-from qkv.data.notes import DROPPED, KEPT, STRETCH, Notes
+from qkv.data.notes import DROPPED, KEPT, STRETCH, CleanPair, Notes
 from qkv.data.report import EXAMPLES, Report, Tally
 from qkv.errors import DataError
 
-__all__ = ["CleanPair", "Limits", "examine", "kept_pairs", "read_pairs"]
+__all__ = ["Limits", "examine", "read_pairs"]
 
 UNLIKE = 4.0  # times longer or shorter than usual: noted
 EMPTY, UNDECODABLE, LONG, BROKEN = "empty lines", "lines that are not UTF-8", "over-long lines", "broken records"
@@ -39,33 +37,13 @@ class Limits:
     ratio: float = 0.0
 
 
-class CleanPair(NamedTuple):
-    """A pair after `clean`; ``why`` is the kind of what is wrong with it, "" if it can be used."""
-
-    line: int
-    source: str
-    target: str
-    why: str = ""
-
-
 def read_pairs(corpus: Corpus, characters: int = 1 << 30) -> Iterator[CleanPair]:
     """Every pair of a corpus, good or not, as many as there are lines. See `examine` for the report."""
     for pair in corpus:
         yield _judge(pair, *_decoded(pair), characters)
 
 
-def kept_pairs(corpus: Corpus, notes: np.ndarray, state: int = KEPT) -> Iterator[CleanPair]:
-    """The pairs that `examine` and `compare` left (or that are held out), in order."""
-    flags = (
-        flag for begin in range(0, len(notes), STRETCH) for flag in notes["state"][begin : begin + STRETCH].tolist()
-    )
-    for pair, flag in zip(corpus, flags, strict=True):
-        if flag == state:
-            source, target = _decoded(pair)
-            yield CleanPair(pair.line, source.text, target.text)
-
-
-def examine(part: str, corpus: Corpus, notes: Notes, report: Report, limits: Limits) -> np.ndarray:
+def examine(part: str, corpus: Corpus, notes: Notes, report: Report, limits: Limits) -> None:
     """Read a corpus once: count and mend faults of single lines, drop what cannot be used, note the rest.
 
     Unequal line counts are put into ``report.refused`` with both counts.
@@ -79,19 +57,18 @@ def examine(part: str, corpus: Corpus, notes: Notes, report: Report, limits: Lim
             targetless += pair.broken == "no target line"
             continue
         source, target = _decoded(pair)
-        for file, line in zip(sides, (source, target), strict=True):
-            for fault in line.mended:
-                report.add(part, MENDED[fault], "mended", f"{file}:{pair.line}")
+        if source.mended or target.mended:
+            for file, line in zip(sides, (source, target), strict=True):
+                for fault in line.mended:
+                    report.add(part, MENDED[fault], "mended", f"{file}:{pair.line}")
         judged = _judge(pair, source, target, limits.characters)
         if judged.why:
             report.add(part, judged.why, "dropped", _where(corpus, pair, source, target, judged.why, limits.characters))
-            notes.add(0, 0, pair.line, math.nan, DROPPED)
+            notes.add_dropped(pair.line)
             continue
         if source.text == target.text:
             report.add(part, "pairs with both sides alike", "noted", f"{sides[0]}:{pair.line}: {_short(source.text)}")
-        left, right = source.text.encode(), target.text.encode()
-        ratio = math.log((len(target.text) + 10) / (len(source.text) + 10))  # + 10: short lines vary more
-        notes.add(_hash(left + b"\n" + right), _hash(left), pair.line, ratio, KEPT)
+        notes.add(pair.line, source.text, target.text)
     report.read[part] = read
     report.files[part] = list(corpus.files)
     if sourceless or targetless:
@@ -104,12 +81,16 @@ def examine(part: str, corpus: Corpus, notes: Notes, report: Report, limits: Lim
                 "but the missing one may be anywhere before it",
             )
         )
+    elif report.count(part, UNDECODABLE) > read // 100:
+        report.remarks.append(
+            f"{part}: many lines are not UTF-8; if the files are in an older encoding, convert them first: "
+            "iconv -f CP949 -t UTF-8 (Korean), -f CP1252 (Western)"
+        )
     elif not read:
         report.refused.append(DataError("the file is empty", expected="at least one pair", file=sides[0]))
-    found = notes.done()
-    _ratios(part, corpus, found, report, limits)
-    report.kept[part] = int(np.count_nonzero(found["state"] == KEPT))
-    return found
+    notes.done()
+    _ratios(part, corpus, notes.array, report, limits)
+    report.kept[part] = int(np.count_nonzero(notes.array["state"] == KEPT))
 
 
 def _ratios(part: str, corpus: Corpus, notes: np.ndarray, report: Report, limits: Limits) -> None:
@@ -168,7 +149,3 @@ def _where(corpus: Corpus, pair: Pair, source: Line, target: Line, why: str, cha
 
 def _short(text: str, most: int = 40) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
-
-
-def _hash(raw: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(raw, digest_size=8).digest(), "little")

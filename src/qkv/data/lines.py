@@ -4,13 +4,16 @@ r"""Lines of text as they are in a stream: split at ``\n`` and nowhere else, so 
 shifts every later line against its translation. Here bytes are split first and decoded after.
 """
 
+import gzip
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, TypeVar
 
 from qkv.data.normalise import clean, faults
+from qkv.errors import DataError
 
-__all__ = ["LONGEST_LINE", "Line", "Unusable", "decode_line", "raw_lines", "read_lines", "windows"]
+__all__ = ["LONGEST_LINE", "Line", "Unusable", "decode_line", "open_lines", "raw_lines", "read_lines", "windows"]
 
 LONGEST_LINE = 1 << 20  # bytes; a longer line is no sentence, and reading it whole could fill the memory
 
@@ -63,6 +66,18 @@ def read_lines(stream: BinaryIO) -> Iterator[Line]:
     """
     for number, raw in enumerate(raw_lines(stream), start=1):
         yield decode_line(number, raw)
+
+
+def open_lines(path: Path | str) -> BinaryIO:
+    """A file of lines, as bytes; ``.gz`` is unpacked on the way.
+
+    Raises:
+        DataError: it cannot be read.
+    """
+    try:
+        return gzip.open(path, "rb") if str(path).endswith(".gz") else open(path, "rb")
+    except OSError as error:
+        raise DataError(f"cannot be read ({error.strerror})", file=path) from None
 
 
 def windows(items: Iterable[T], size: int) -> Iterator[list[T]]:

@@ -3,12 +3,13 @@
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from qkv.errors import ConfigError, DataError
 
 if TYPE_CHECKING:  # the command line reads PairFiles for its flags and must start without torch and numpy
     from qkv.data.formats import Corpus
+    from qkv.data.notes import Notes
     from qkv.data.report import Report
 
 __all__ = ["PARTS", "PairFiles", "check", "examine_all", "open_part", "resolve"]
@@ -121,12 +122,12 @@ def check(data: PairFiles) -> "Report":
         DataError, ConfigError: files are missing, so that there is nothing to check.
     """
     with tempfile.TemporaryDirectory(prefix="qkv-check-") as scratch:
-        report, _ = examine_all(resolve(data), Path(scratch))
+        report, _ = examine_all(resolve(data), Path(scratch), keep_text=False)
     return report
 
 
-def examine_all(data: PairFiles, scratch: Path) -> "tuple[Report, dict[str, Any]]":
-    """The report, and what is noted of each pair of each part, in files under ``scratch``."""
+def examine_all(data: PairFiles, scratch: Path, keep_text: bool = True) -> "tuple[Report, dict[str, Notes]]":
+    """The report, and what is noted of each pair of each part, in files under ``scratch``; see `Notes`."""
     from qkv.data.doctor import Limits, examine
     from qkv.data.notes import Notes
     from qkv.data.repeats import compare
@@ -135,11 +136,11 @@ def examine_all(data: PairFiles, scratch: Path) -> "tuple[Report, dict[str, Any]
     corpora = {part: corpus for part in PARTS if (corpus := open_part(data, part))}
     limits = Limits(10 * data.max_length, data.max_ratio)
     report = Report()
-    notes = {
-        part: examine(part, corpus, Notes(scratch / f"{part}.notes"), report, limits)
-        for part, corpus in corpora.items()
-    }
-    compare(corpora, notes, report, data.keep_duplicates)
+    notes = {}
+    for part, corpus in corpora.items():
+        notes[part] = Notes(scratch / part, keep_text and part != "test")
+        examine(part, corpus, notes[part], report, limits)
+    compare(corpora, {part: found.array for part, found in notes.items()}, report, data.keep_duplicates)
     if "train" in notes and not report.kept["train"] and not report.refused:
         file = corpora["train"].source_file
         report.refused.append(DataError("no pair is left to train on", remedy="run qkv check and mend it", file=file))

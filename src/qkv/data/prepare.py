@@ -19,10 +19,9 @@ import numpy as np
 
 from qkv.data.buckets import Batch, Buckets, by_length, pad
 from qkv.data.codec import Codec
-from qkv.data.doctor import CleanPair, kept_pairs
 from qkv.data.lines import windows
 from qkv.data.normalise import Normaliser
-from qkv.data.notes import HELD_OUT, KEPT, STRETCH
+from qkv.data.notes import HELD_OUT, KEPT, STRETCH, CleanPair, Notes
 from qkv.data.pairs import PARTS, PairFiles, examine_all, open_part, resolve
 from qkv.data.report import Report
 from qkv.data.store import PairStore, StoreWriter
@@ -69,19 +68,12 @@ def prepare_pairs(data: PairFiles, folder: Path, seed: int, codec: Codec | None 
     where = kept / _key(data, files, codec) if codec else None
     opened = _open(where) if where else None
     if opened is None:
-        with tempfile.TemporaryDirectory(prefix=f".partial-{socket.gethostname()}-{os.getpid()}-", dir=kept) as scratch:
-            report, notes = examine_all(data, Path(scratch))
-            report.raise_if_refused()
-            if not data.dev:
-                _hold_out(notes["train"], report)
-            codec = codec or _learn(data, notes["train"], report, Path(scratch))
-            where = kept / _key(data, files, codec)
-            opened = _open(where)
-            if opened is None:
-                _encode(data, notes, codec, report, Path(scratch) / "whole")
-                shutil.rmtree(where, ignore_errors=True)
-                _rename(Path(scratch) / "whole", where)
-                opened = _open(where)
+        try:
+            codec, where = _make(data, files, kept, codec)
+        except OSError as error:  # of writing: what cannot be read is a DataError already
+            room = f"{shutil.disk_usage(kept).free / 1e6:,.0f} MB are free"
+            raise DataError(f"the encoded data cannot be written ({error}; {room})", file=kept) from error
+        opened = _open(where)
         if opened is None:
             raise DataError("the encoded data cannot be read back", remedy="look for a failing disk", file=where)
     _tidy(kept, where)
@@ -103,20 +95,37 @@ def prepare_pairs(data: PairFiles, folder: Path, seed: int, codec: Codec | None 
     )
 
 
+def _make(data: PairFiles, files: dict[str, str], kept: Path, codec: Codec | None) -> tuple[Codec, Path]:
+    """Check, learn, encode; the codec and the new folder under ``kept``."""
+    with tempfile.TemporaryDirectory(prefix=f".partial-{socket.gethostname()}-{os.getpid()}-", dir=kept) as scratch:
+        report, notes = examine_all(data, Path(scratch))
+        report.raise_if_refused()
+        if not data.dev:
+            _hold_out(notes["train"], report)
+        codec = codec or _learn(data, notes["train"], report)
+        where = kept / _key(data, files, codec)
+        if _open(where) is None:
+            _encode(data, notes, codec, report, Path(scratch) / "whole")
+            if where.exists() and _open(where) is None:  # damaged; a whole one is another process's, and as good
+                shutil.rmtree(where)
+            _rename(Path(scratch) / "whole", where)
+        return codec, where
+
+
 def _key(data: PairFiles, files: dict[str, str], codec: Codec) -> str:
     settings = {name: getattr(data, name) for name in SETTINGS}
     whole = json.dumps([1, files, settings, codec.fingerprint()], sort_keys=True)
     return hashlib.blake2b(whole.encode(), digest_size=12).hexdigest()
 
 
-def _hold_out(notes: np.ndarray, report: Report) -> None:
+def _hold_out(notes: Notes, report: Report) -> None:
     """Set some pairs of train apart, evenly spread, to be dev."""
     pairs = report.kept["train"]
     count, before = min(DEV_PAIRS, pairs // 20), 0
     if not count:
         raise DataError(f"{pairs} pairs are too few to hold some out", remedy="name held-out pairs with --data.dev")
-    for begin in range(0, len(notes), STRETCH):
-        state = notes["state"][begin : begin + STRETCH]
+    for begin in range(0, len(notes.array), STRETCH):
+        state = notes.array["state"][begin : begin + STRETCH]
         kept = np.flatnonzero(state == KEPT)
         rank = before + np.arange(len(kept))
         state[kept[rank * count // pairs != (rank + 1) * count // pairs]] = HELD_OUT
@@ -126,69 +135,59 @@ def _hold_out(notes: np.ndarray, report: Report) -> None:
 
 
 @dataclass(frozen=True)
-class _Texts:
-    """Lines of files, from the beginning each time, one at a time."""
+class _Sample:
+    """The text of some sides of at most ``most`` of the ``count`` kept pairs, evenly spread; anew each time."""
 
-    files: tuple[Path, ...]
+    notes: Notes
+    sides: tuple[str, ...]
+    count: int
+    most: int
 
     def __iter__(self) -> Iterator[str]:
-        for file in self.files:
-            with open(file, encoding="utf-8", newline="\n") as lines:
-                for line in lines:
-                    yield line[:-1]
+        for side in self.sides:
+            for i, pair in enumerate(self.notes.pairs()):
+                if self.count <= self.most or i * self.most // self.count != (i + 1) * self.most // self.count:
+                    yield getattr(pair, side)
 
 
-def _learn(data: PairFiles, notes: np.ndarray, report: Report, scratch: Path) -> Codec:
+def _learn(data: PairFiles, notes: Notes, report: Report) -> Codec:
     """Learn the vocabulary or vocabularies from the kept pairs of train, or an even sample of them."""
-    corpus, count = open_part(data, "train"), report.kept["train"]
+    count, most = report.kept["train"], data.learn_from
     words, normaliser = data.words or default_words(count), Normaliser(data.lowercase, data.strip_accents)
-    # A vocabulary reads its text twice; files of clean text keep it out of memory.
-    left, right = scratch / "source.txt", scratch / "target.txt"
-    used = 0
-    with (
-        open(left, "w", encoding="utf-8", newline="\n") as sources,
-        open(right, "w", encoding="utf-8", newline="\n") as targets,
-    ):
-        for i, pair in enumerate(kept_pairs(corpus, notes)):
-            if count <= data.learn_from or i * data.learn_from // count != (i + 1) * data.learn_from // count:
-                sources.write(pair.source + "\n")
-                targets.write(pair.target + "\n")
-                used += 1
+
+    def learn(*sides: str) -> Subwords:
+        return Subwords.learn(_Sample(notes, sides, count, most), words, data.vocabulary, normaliser)
+
     if data.joint:
-        source = target = Subwords.learn(_Texts((left, right)), words, data.vocabulary, normaliser)
+        source = target = learn("source", "target")
         learned = {"both languages": source}
     else:
-        source, target = (Subwords.learn(_Texts((file,)), words, data.vocabulary, normaliser) for file in (left, right))
+        source, target = learn("source"), learn("target")
         learned = {data.source: source, data.target: target}
     for name, vocabulary in learned.items():
         short = f" ({data.words:,} were asked for; the text gives no more)" if vocabulary.size < data.words else ""
         report.remarks.append(
             f"vocabulary: {vocabulary.size:,} pieces ({data.vocabulary}) for {name}{short}, "
-            f"learned from {used:,} of {count:,} pairs"
+            f"learned from {min(most, count):,} of {count:,} pairs"
         )
     return Codec(source, target, Subwords.start)
 
 
-def _encode(data: PairFiles, notes: dict[str, np.ndarray], codec: Codec, report: Report, whole: Path) -> None:
+def _encode(data: PairFiles, notes: dict[str, Notes], codec: Codec, report: Report, whole: Path) -> None:
     """Write the encoded train and dev, the texts of dev and the report into the new folder ``whole``."""
-    train = open_part(data, "train")
-    parts = {"train": (train.source_file, kept_pairs(train, notes["train"]))}
-    if "dev" in notes:
-        dev = open_part(data, "dev")
-        parts["dev"] = (dev.source_file, kept_pairs(dev, notes["dev"]))
-    else:
-        parts["dev"] = (train.source_file, kept_pairs(train, notes["train"], HELD_OUT))
+    train = notes["train"]
+    parts = {"train": train.pairs(), "dev": notes["dev"].pairs() if "dev" in notes else train.pairs(HELD_OUT)}
     whole.mkdir()
-    for part, (file, pairs) in parts.items():
-        with (
-            StoreWriter(whole / part, codec.source.size, codec.target.size) as store,
-            open(whole / f"{part}.jsonl" if part == "dev" else os.devnull, "w", encoding="utf-8") as texts,
-        ):
+    for part, pairs in parts.items():
+        file = report.files[part if part in notes else "train"][0]
+        with StoreWriter(whole / part, codec.source.size, codec.target.size) as store:
             for chunk in windows(pairs, CHUNK):
                 fitting = _fitting(chunk, codec, data.max_length, part, file, report)
                 store.add([p[1] for p in fitting], [p[2] for p in fitting], [p[0].line for p in fitting])
-                for pair, _, _ in fitting:
-                    texts.write(json.dumps([pair.line, pair.source, pair.target], ensure_ascii=False) + "\n")
+                if part == "dev":
+                    with open(whole / "dev.jsonl", "a", encoding="utf-8") as texts:
+                        for (line, source, target, _), *_ in fitting:
+                            texts.write(json.dumps([line, source, target], ensure_ascii=False) + "\n")
         if part in report.kept:
             report.kept[part] = store.count
         if not store.count:

@@ -1,8 +1,8 @@
 """Search for the best output: greedy, beam and sampling, one implementation for every model that speaks step by step.
 
 A model offers three functions. ``start(...)`` reads its input once; ``step(state, tokens)`` gives the logits of the
-word after the newest token of each hypothesis; ``select(state, parents, sentences)`` makes each new hypothesis go on from
-its parent and drops the sentences that are done. Nothing here knows what the state is.
+word after the newest token of each hypothesis; ``select(state, parents, sentences)`` makes each new hypothesis go on
+from its parent and drops the sentences that are done. Nothing here knows what the state is.
 """
 
 from dataclasses import dataclass
@@ -62,7 +62,7 @@ class Search:
         beam: hypotheses kept for each sentence; 1 is greedy.
         n_best: how many to return for each sentence.
         length_penalty: alpha of the rule; 0 compares plain sums of log-probabilities.
-        length_penalty_rule: "gnmt", sum / ((5 + length) / 6)^alpha (Wu et al. 2016, eq. 14), or "hf", sum / length^alpha.
+        length_penalty_rule: "gnmt", sum / ((5 + length) / 6)^alpha (Wu et al. 2016, eq. 14); "hf", sum / length^alpha.
         sampling: draw instead of keeping the best.
     """
 
@@ -88,7 +88,7 @@ class Search:
         return total / base**self.length_penalty
 
     def bound(self, total, length, longest):
-        """The best score that a hypothesis can still reach: each further word can only lower its sum, which is negative.
+        """The best score that a hypothesis can still reach: each further word can only lower its sum, never above 0.
 
         With alpha above 0 a longer text divides it by more, so the longest is the most hopeful; else the shortest.
         """

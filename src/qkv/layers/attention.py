@@ -15,7 +15,7 @@ __all__ = ["Attention", "KeyValue", "Tap", "attend", "attention_weights"]
 
 @dataclass(frozen=True)
 class KeyValue:
-    """What can be looked at: a key to be found by and a value to be read; a cache is a value too, never a layer's state.
+    """What can be looked at: a key to be found by and a value to be read; a cache is a value too, no layer's state.
 
     ``room`` holds larger buffers that `append` fills in place, so that a cache grows without copying what it has. An
     appended-to cache has passed its room on and must not be appended to again.

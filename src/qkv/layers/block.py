@@ -49,7 +49,7 @@ class Residual(nn.Module):
 
 
 class EncoderBlock(nn.Module):
-    """Self-attention, then feed-forward (Vaswani et al. 2017, figure 1 left). ``residual`` makes each one's Add & Norm."""
+    """Self-attention, then feed-forward (Vaswani et al. 2017, figure 1 left). ``residual`` makes each Add & Norm."""
 
     def __init__(self, attention: Attention, feed_forward: FeedForward, residual):
         super().__init__()
@@ -86,7 +86,7 @@ class DecoderBlock(nn.Module):
     ) -> Float[Tensor, "batch token dim"]:
         """All target positions at once, or, with a ``past``, the newest token of each hypothesis of a search.
 
-        Hypotheses are then the queries of one shared past and one shared memory, and ``mask`` says whose token is whose.
+        Hypotheses are then the queries of one shared past and one shared memory; ``mask`` says whose token is whose.
         """
 
         def look_back(x: Tensor) -> Tensor:

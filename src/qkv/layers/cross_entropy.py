@@ -20,10 +20,11 @@ def linear_cross_entropy(
 
     The loss is the cross entropy against (1 - smoothing) on the target and smoothing / words on *every* word, the
     target and the padding word among them (Szegedy et al. 2016, section 7; as in ``torch.nn.functional``). ``nll`` is
-    the same without smoothing; ``correct`` counts the targets that were the likeliest word. Only ``loss`` has a gradient.
+    the same without smoothing; ``correct`` counts the targets that were the likeliest word. Only ``loss`` learns.
 
-    Logits are made ``chunk`` targets at a time (about a million numbers if not given) and turned into their own gradient while they are still in the cache:
-    memory is that of a chunk, not of the batch, and the backward pass is a multiplication.
+    Logits are made ``chunk`` targets at a time (about a million numbers if not given) and turned into their own
+    gradient while they are still in the cache: memory is that of a chunk, not of the batch, and the backward pass is a
+    multiplication.
     """
     chunk = chunk or max(64, 2**20 // weight.shape[0])
     if not torch.is_grad_enabled():  # which `forward` below cannot know, and would make gradients for nobody

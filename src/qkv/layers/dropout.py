@@ -24,7 +24,7 @@ class Dropout(nn.Module):
             return values
         if values.device.type != "cpu" or torch.compiler.is_compiling():
             return functional.dropout(values, self.p)
-        dropped = round(self.p * 65536)
+        dropped = min(round(self.p * 65536), 65535)
         draws = torch.empty((values.numel() + 3) // 4, dtype=torch.int64).random_(-(2**63), None).view(torch.int16)
         kept = (draws[: values.numel()] >= dropped - 32768).view(values.shape)
         return values * kept.to(values.dtype).mul_(65536 / (65536 - dropped))

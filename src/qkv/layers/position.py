@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from qkv.errors import DataError
 
-__all__ = ["Learned", "Sinusoidal", "sinusoids"]
+__all__ = ["Learned", "Sinusoidal", "similarity", "sinusoids"]
 
 
 def sinusoids(length: int, dim: int, layout: str = "interleaved") -> Float[Tensor, "position dim"]:
@@ -26,6 +26,12 @@ def sinusoids(length: int, dim: int, layout: str = "interleaved") -> Float[Tenso
     else:
         table[:, :sines], table[:, sines:] = angle.sin(), angle[:, : dim // 2].cos()
     return table
+
+
+def similarity(rows: Float[Tensor, "position dim"]) -> Float[Tensor, "position position"]:
+    """The cosine of each two positions: what a model can tell of their distance before it has learned anything."""
+    rows = torch.nn.functional.normalize(rows.float(), dim=-1)
+    return rows @ rows.T
 
 
 class Sinusoidal(nn.Module):

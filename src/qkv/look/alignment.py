@@ -13,7 +13,7 @@ The row of a decoder's cross-attention at position ``t`` belongs to the step whe
 import itertools
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -26,8 +26,18 @@ from qkv.errors import ConfigError, DataError, RunError, nearest
 from qkv.look.record import Map, Trace
 
 __all__ = [
-    "Gold", "Link", "Reader", "Reading", "alignment_error_rate", "choose_reader", "format_pharaoh", "parse_pharaoh",
-    "read_pharaoh", "word_places", "word_weights",
+    "Gold",
+    "Link",
+    "Reader",
+    "Reading",
+    "alignment_error_rate",
+    "as_predicted",
+    "choose_reader",
+    "format_pharaoh",
+    "parse_pharaoh",
+    "read_pharaoh",
+    "word_places",
+    "word_weights",
 ]
 
 Link = tuple[int, int]
@@ -66,6 +76,18 @@ def word_weights(map: Map, reading: Reading = "shifted") -> Float[np.ndarray, "h
     for word, positions in enumerate(source):
         total[positions, word] = 1
     return (average @ map.weights.float().cpu().numpy() @ total).astype(np.float32)
+
+
+def as_predicted(map: Map) -> Map:
+    """A decoder's map with each row named by the word that its step predicts, not by the one that it takes in: the
+    start mark's row becomes the first word's, the last word's row the end mark's. No weight changes.
+    """
+    axis = map.query
+    if not isinstance(axis, Tokens):
+        raise RunError(f"{map.name} has queries that are no text", expected="a decoder's map")
+    end = len(axis.text)
+    ahead = Tokens((*axis.pieces[1:], "</s>"), (*axis.spans[1:], (end, end)), axis.text)
+    return replace(map, query=ahead)
 
 
 def _runs(axis: object, name: str) -> list[list[int]]:
@@ -277,7 +299,9 @@ def parse_pharaoh(line: str, *, file: Path | str | None = None, number: int | No
         match = re.fullmatch(r"([0-9]+)([-p])([0-9]+)", item)
         if not match:
             raise DataError(
-                f"no alignment link: {item!r}", file=file, line=number,
+                f"no alignment link: {item!r}",
+                file=file,
+                line=number,
                 expected="links such as 0-0 (sure) or 1p2 (possible), source word first, counted from 0",
             )
         link = int(match[1]), int(match[3])

@@ -50,8 +50,10 @@ def diff(a: Trace, b: Trace) -> list[Difference]:
     """
     if list(a) != list(b):
         odd = sorted(set(a) ^ set(b))
-        raise RunError(f"the records hold different layers ({', '.join(odd) or 'in another order'})",
-                       remedy="trace both with the same layers=...")
+        raise RunError(
+            f"the records hold different layers ({', '.join(odd) or 'in another order'})",
+            remedy="trace both with the same layers=...",
+        )
     found = []
     for name in a:
         if len(a[name]) != len(b[name]):
@@ -72,8 +74,10 @@ def _check_alike(one: Map, other: Map) -> None:
                 shown = [" ".join(item.pieces) for item in (mine, yours)]
             raise RunError(f"{one.name}: {axis} {shown[0]!r} against {shown[1]!r}", expected="the same text in both")
     if one.heads != other.heads or one.queries != other.queries:
-        raise RunError(f"{one.name}: other heads or rows were recorded",
-                       remedy="trace both with the same heads=... and queries=...")
+        raise RunError(
+            f"{one.name}: other heads or rows were recorded",
+            remedy="trace both with the same heads=... and queries=...",
+        )
     same = (one.where is None) == (other.where is None) and (one.where is None or torch.equal(one.where, other.where))
     if not same:
         raise RunError(f"{one.name}: other windows", expected="the same windows in both records")

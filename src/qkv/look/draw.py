@@ -16,7 +16,7 @@ from torch import Tensor
 
 from qkv.axis import Axis, Frames, Grid, Tokens
 from qkv.errors import ConfigError, RunError, nearest
-from qkv.look.alignment import word_places
+from qkv.look.alignment import Reading, as_predicted, word_places
 from qkv.look.measures import merge_words
 from qkv.look.record import Map, Trace
 
@@ -27,9 +27,23 @@ __all__ = ["draw", "draw_heads", "grid_figure", "heads_figure", "labels"]
 
 # Families that hold Hangul (and Han, kana), the plainest first; one is enough.
 CJK_FAMILIES = (
-    "Noto Sans CJK KR", "Noto Sans KR", "Noto Sans CJK JP", "Noto Sans CJK SC", "Source Han Sans KR",
-    "Source Han Sans K", "Pretendard", "NanumGothic", "NanumBarunGothic", "Malgun Gothic", "Apple SD Gothic Neo",
-    "AppleGothic", "Noto Serif CJK KR", "Noto Serif CJK JP", "UnDotum", "Baekmuk Gulim", "WenQuanYi Zen Hei",
+    "Noto Sans CJK KR",
+    "Noto Sans KR",
+    "Noto Sans CJK JP",
+    "Noto Sans CJK SC",
+    "Source Han Sans KR",
+    "Source Han Sans K",
+    "Pretendard",
+    "NanumGothic",
+    "NanumBarunGothic",
+    "Malgun Gothic",
+    "Apple SD Gothic Neo",
+    "AppleGothic",
+    "Noto Serif CJK KR",
+    "Noto Serif CJK JP",
+    "UnDotum",
+    "Baekmuk Gulim",
+    "WenQuanYi Zen Hei",
     "Droid Sans Fallback",
 )
 INK, FAINT, RING = "#1d2433", "#8a92a3", "#c2571a"
@@ -51,28 +65,42 @@ def labels(axis: Axis) -> list[str]:
 
 
 def draw(
-    trace: Trace, path: str | Path, layer: str | None = None, head: int | None = None, *, kind: str | None = None,
-    words: bool = True, links: bool = True,
+    trace: Trace,
+    path: str | Path,
+    layer: str | None = None,
+    head: int | None = None,
+    *,
+    kind: str | None = None,
+    words: bool = True,
+    reading: Reading | None = None,
 ) -> None:
     """Write the map of one layer of a trace's first example as a grid, rows the queries and columns the keys.
 
+    Where the trace's notes hold an alignment, the map it was read off is the one drawn by default, its links ringed.
+
     Args:
         path: ``.svg`` or ``.png``.
-        layer: a name in the trace; the last cross-attention layer if not given, else the last layer.
-        head: one of the layer's heads; their mean if not given.
+        layer: a name in the trace; else the alignment's layer, else the last cross-attention layer, else the last.
+        head: one of the layer's heads; if not given the mean of all, or of those that the alignment was read off.
         kind: take the last layer of this kind instead.
         words: merge pieces into words.
-        links: where the trace's notes hold an alignment read off this layer, mark its links.
+        reading: whether a row of cross-attention is named by the word that its step takes in (``"shifted"``) or by the
+            one that it predicts; as the alignment was read if not given.
     """
+    note = trace.notes.get("alignment") or {}
+    if layer is None and kind is None and note.get("layer") in trace:
+        layer = note["layer"]
     map = _choose(trace, layer, kind)
-    if head is not None:
-        if head not in map.heads:
-            raise ConfigError(f"no head {head} in {map.name}", expected=f"one of {list(map.heads)}")
-        index = map.heads.index(head)
-        map = replace(map, weights=map.weights[index : index + 1], heads=(head,))
-    alignment = trace.notes.get("alignment") if links and words else None
-    marked = alignment["links"] if alignment and alignment.get("layer") == map.name else ()
-    _save(grid_figure(map, words=words, links=marked), path)
+    aligned = note.get("layer") == map.name
+    if head is not None and head not in map.heads:
+        raise ConfigError(f"no head {head} in {map.name}", expected=f"one of {list(map.heads)}")
+    wanted = [head] if head is not None else note.get("heads") if aligned else None
+    if wanted:
+        rows = [index for index, known in enumerate(map.heads) if known in wanted]
+        map = replace(map, weights=map.weights[rows], heads=tuple(map.heads[row] for row in rows))
+    if map.kind == "cross" and (reading or note.get("reading")) == "unshifted":
+        map = as_predicted(map)
+    _save(grid_figure(map, words=words, links=note.get("links", ()) if aligned and words else ()), path)
 
 
 def draw_heads(trace: Trace, path: str | Path, kind: str | None = None) -> None:
@@ -95,14 +123,14 @@ def grid_figure(map: Map, *, words: bool = True, links: Sequence[Sequence[int]] 
         wide = min(max(len(columns) * cell, 1.2), 14)
         high = min(max(len(rows) * cell, 1.2), 14)
         left, top = _room(rows), _room(columns)
-        figure = Figure(figsize=(wide + left + 0.9, high + top + 0.75), layout="constrained")
+        figure = Figure(figsize=(max(wide + left + 0.9, 3.4), high + top + 0.95), layout="constrained")
         axes = figure.add_subplot()
         image = _paint(axes, weights, map.kind)
         _label(axes, rows, columns)
         if links:
             _ring(axes, shown, links)
         heads = f"head {map.heads[0]}" if len(map.heads) == 1 else f"mean of {len(map.heads)} heads"
-        _text(axes.set_title(f"{map.name} · {heads}", fontsize=8.5, color=FAINT, loc="left", pad=8))
+        _text(axes.set_title(f"{map.name} · {heads}{_step(map)}", fontsize=8.5, color=FAINT, loc="left", pad=8))
         bar = figure.colorbar(image, ax=axes, shrink=min(1.0, 1.6 / high), aspect=12, pad=0.02)
         bar.outline.set_visible(False)
         bar.ax.tick_params(labelsize=7, length=0, colors=FAINT)
@@ -145,7 +173,7 @@ def _choose(trace: Trace, layer: str | None, kind: str | None) -> Map:
     kinds = [maps[0].kind for maps in trace.values() if maps]
     if not kinds:
         raise RunError("the trace holds no map", remedy="trace a forward pass")
-    return trace.last(kind or ("cross" if "cross" in kinds else kinds[-1]))
+    return trace.last(kind or next((known for known in ("cross", "self") if known in kinds), kinds[-1]))
 
 
 def _check_drawable(map: Map) -> None:
@@ -157,8 +185,14 @@ def _paint(axes, weights: Float[Tensor, "query key"], kind: str):
     """The grid itself; similarities of positions may be negative and get a scale with white at zero."""
     signed = kind == "position" and bool((weights < 0).any())
     top = float(weights.abs().max()) if weights.numel() else 0.0
-    image = axes.imshow(weights.numpy(), cmap="RdBu_r" if signed else "Blues", interpolation="nearest", aspect="equal",
-                        vmin=-top if signed else 0.0, vmax=top or 1.0)
+    image = axes.imshow(
+        weights.numpy(),
+        cmap="RdBu_r" if signed else "Blues",
+        interpolation="nearest",
+        aspect="equal",
+        vmin=-top if signed else 0.0,
+        vmax=top or 1.0,
+    )
     for spine in axes.spines.values():
         spine.set_color("#d5d9e0")
         spine.set_linewidth(0.6)
@@ -183,6 +217,16 @@ def _text(text):
     """A user's text: a dollar sign in it is no formula."""
     text.set_parse_math(False)
     return text
+
+
+def _step(map: Map) -> str:
+    """Which step a row of a decoder's map is: told by the mark that stands first (input) or last (prediction)."""
+    if map.kind != "cross" or not isinstance(map.query, Tokens) or not len(map.query):
+        return ""
+    first, last = map.query.spans[0], map.query.spans[-1]
+    if first[0] == first[1]:
+        return "\nrow: the word that comes in"
+    return "\nrow: the word that is predicted" if last[0] == last[1] else ""
 
 
 def _ring(axes, shown: Map, links: Sequence[Sequence[int]]) -> None:
@@ -213,8 +257,9 @@ def _save(figure: "Figure", path: str | Path) -> None:
 
     path = Path(path)
     if path.suffix not in (".svg", ".png"):
-        raise ConfigError(f"cannot draw a {path.suffix or 'file without a suffix'!r}", expected=".svg or .png",
-                          file=path)
+        raise ConfigError(
+            f"cannot draw a {path.suffix or 'file without a suffix'!r}", expected=".svg or .png", file=path
+        )
     # text as text; no date and no random ids, so that the same look gives the same file
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "qkv"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # said once, by _style
@@ -242,6 +287,7 @@ def _cjk_family() -> str | None:
     warnings.warn(
         "no font for Korean, Chinese or Japanese was found, so those words are drawn as boxes; install one "
         "(Debian, Ubuntu: fonts-noto-cjk or fonts-nanum) and remove matplotlib's font cache "
-        f"({matplotlib.get_cachedir()})", stacklevel=2,
+        f"({matplotlib.get_cachedir()})",
+        stacklevel=2,
     )
     return None

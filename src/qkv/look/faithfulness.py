@@ -65,14 +65,23 @@ class Faithfulness:
     def note(self) -> dict:
         """Plain data for ``trace.notes["faithfulness"]``."""
         return {
-            "sentence": self.sentence, "area": self.curve.area, "random": self.random.area, "chance": self.chance,
+            "sentence": self.sentence,
+            "area": self.curve.area,
+            "random": self.random.area,
+            "chance": self.chance,
             "baselines": {name: curve.area for name, curve in self.baselines.items()},
         }
 
 
 def deletion_insertion(
-    score: Score, importance: Importance, *, baselines: Mapping[str, Importance] | None = None,
-    samples: int = 99, seed: int = 0, batch: int = 64, level: float = 0.05,
+    score: Score,
+    importance: Importance,
+    *,
+    baselines: Mapping[str, Importance] | None = None,
+    samples: int = 99,
+    seed: int = 0,
+    batch: int = 64,
+    level: float = 0.05,
 ) -> Faithfulness:
     """Deletion and insertion curves of ``importance`` against random orders.
 

@@ -30,9 +30,25 @@ from qkv.look.faithfulness import Faithfulness, deletion_insertion
 from qkv.look.record import Map, Trace
 
 __all__ = [
-    "Difference", "Faithfulness", "Gold", "Link", "Reader", "alignment_error_rate", "choose_reader",
-    "deletion_insertion", "diff", "distance", "entropy", "format_pharaoh", "max_entropy", "merge_words",
-    "parse_pharaoh", "read_pharaoh", "rollout", "rollouts", "word_weights",
+    "Difference",
+    "Faithfulness",
+    "Gold",
+    "Link",
+    "Reader",
+    "alignment_error_rate",
+    "choose_reader",
+    "deletion_insertion",
+    "diff",
+    "distance",
+    "entropy",
+    "format_pharaoh",
+    "max_entropy",
+    "merge_words",
+    "parse_pharaoh",
+    "read_pharaoh",
+    "rollout",
+    "rollouts",
+    "word_weights",
 ]
 
 
@@ -63,8 +79,11 @@ def distance(map: Map) -> Float[Tensor, "head query"]:
     have no distance.
     """
     if map.kind == "cross" or len(map.query) != len(map.key):
-        raise RunError(f"{map.name} looks from one sequence into another", expected="self-attention",
-                       remedy="take the distance of maps of kind 'self'")
+        raise RunError(
+            f"{map.name} looks from one sequence into another",
+            expected="self-attention",
+            remedy="take the distance of maps of kind 'self'",
+        )
     apart = (torch.tensor(map.queries)[:, None] - torch.arange(len(map.key))[None, :]).abs()
     return (map.weights.cpu().double() * apart).sum(-1).float()
 
@@ -165,5 +184,8 @@ def _is_square(map: Map, axis: Axis) -> bool:
 
 def _check_square(map: Map, axis: Axis) -> None:
     if not _is_square(map, axis):
-        raise RunError(f"{map.name} cannot be rolled out", expected="self-attention with every row, without windows",
-                       remedy="trace the stack without queries=...")
+        raise RunError(
+            f"{map.name} cannot be rolled out",
+            expected="self-attention with every row, without windows",
+            remedy="trace the stack without queries=...",
+        )

@@ -1,7 +1,7 @@
 "use strict";
 // The page of a look. One state, one render: every control changes the state and asks for a frame.
 //
-//   data -> layer() unpacks the weights of a layer -> matrix() merges and shifts one head -> lines or grid, texts, lists
+//   numbers() unpacks a layer's weights -> matrixOf() merges and shifts a head -> lines or grid, texts, lists
 //
 // User text only ever reaches the document as textContent.
 (() => {
@@ -73,7 +73,7 @@
   // What the rows or columns of a drawing are: words or pieces, each with its positions on the axis.
   function unitsOf(axis, words, predicted, marks) {
     let units = words && axis.words.length
-      ? axis.words.map((word, unit) => ({ label: word.text, positions: word.positions, mark: word.mark, place: word.place, unit }))
+      ? axis.words.map(({ text, positions, mark, place }, unit) => ({ label: text, positions, mark, place, unit }))
       : axis.pieces.map((piece, i) => ({ label: piece, positions: [i], mark: marks.has(i), place: null, unit: i }));
     if (predicted) { // the row that predicts a word is the one before that which takes it in
       const last = axis.pieces.length - 1;
@@ -142,10 +142,12 @@
       for (let c = 0; c < 3; c++) heat[3 * i + c] = Math.round(stops[base][c] * (1 - part) + stops[base + 1][c] * part);
     }
     const negative = new Uint8Array(256 * 3), back = rgb(named("--back"));
-    for (let i = 0; i < 256; i++) for (let c = 0; c < 3; c++) negative[3 * i + c] = stops[0][c] + (back[c] - stops[0][c]) * (i / 255);
+    for (let i = 0; i < 256; i++) {
+      for (let c = 0; c < 3; c++) negative[3 * i + c] = stops[0][c] + (back[c] - stops[0][c]) * (i / 255);
+    }
     colours = {
       heat, negative, look: named("--look"), back: named("--back"), ink: named("--ink"), soft: named("--soft"),
-      faint: named("--faint"), line: named("--line"), paper: named("--paper"), link: named("--link"), font: named("--sans"),
+      faint: named("--faint"), paper: named("--paper"), link: named("--link"), font: named("--sans"),
     };
   }
 
@@ -202,11 +204,15 @@
     if (mine !== turn) return; // something newer was asked for meanwhile
     const aligned = section.id === "alignment", grid = section.id === "position";
     const words = aligned || state.words, predicted = aligned ? section.reading === "unshifted" : state.predicted;
-    const matrix = matrixOf(example, layer, whole, state.head, words && !grid, predicted);
+    const key = [state.example, state.section, layer.weights, state.head, words, predicted].join();
+    const same = current?.key === key;
+    const matrix = same ? current.matrix : matrixOf(example, layer, whole, state.head, words && !grid, predicted);
     const fits = Math.max(matrix.width, matrix.height) <= LINES_AT_MOST;
     const view = grid ? "grid" : state.view || (fits ? "lines" : "grid");
     const changed = !current || current.example !== example || current.words !== words;
-    current = { example, section, layer, matrix, words, predicted: predicted && layer.decoder, view, lines: !grid, aligned };
+    current = {
+      key, example, section, layer, matrix, words, predicted: predicted && layer.decoder, view, lines: !grid, aligned,
+    };
     if (state.focus) {
       const count = state.focus.side === "query" ? matrix.height : matrix.width;
       if (state.focus.index >= count) Object.assign(state, { focus: null, held: false });
@@ -218,7 +224,8 @@
     showFigures();
     layOut();
     showFocus();
-    $("stage").dataset.shown = [section.id, layer.name, state.head === MEAN ? "mean" : layer.heads[state.head], view].join(" ");
+    const head = state.head === MEAN ? "mean" : layer.heads[state.head];
+    $("stage").dataset.shown = [section.id, layer.name, head, view].join(" ");
     document.body.dataset.ready = "yes";
   }
 
@@ -231,8 +238,10 @@
     part.replaceChildren();
     spansOf.clear();
     const order = { source: 0, "": 1, target: 2 };
-    const axes = [...new Set(example.sections.filter((s) => s.id !== "position").flatMap((s) => s.layers.flatMap((l) => [l.key, l.query])))]
-      .filter((id) => example.axes[id].text).sort((a, b) => order[example.axes[a].role] - order[example.axes[b].role]);
+    const layers = example.sections.filter((section) => section.id !== "position").flatMap((section) => section.layers);
+    const axes = [...new Set(layers.flatMap((layer) => [layer.key, layer.query]))]
+      .filter((id) => example.axes[id].text)
+      .sort((a, b) => order[example.axes[a].role] - order[example.axes[b].role]);
     for (const id of axes) {
       const axis = example.axes[id], line = make("p", { lang: "" }), spans = [], marks = new Set(axis.marks);
       const units = unitsOf(axis, words, false, marks);
@@ -254,12 +263,14 @@
         line.append(span);
       });
       spansOf.set(id, spans);
-      const long = axis.pieces.length > 60;
-      part.append(make("div", { className: long ? "text long" : "text" }, make("span", { textContent: axis.role || "text" }), line));
+      const name = make("span", { textContent: axis.role || "text" });
+      part.append(make("div", { className: axis.pieces.length > 60 ? "text long" : "text" }, name, line));
     }
     const about = [];
-    if (example.score !== null) about.push(make("span", {}, "score ", make("b", { textContent: example.score.toFixed(3) })));
-    if (example.axes.some((axis) => axis.scores.some((score) => score !== null && score < Math.log(0.5)))) about.push("dotted: the model gave the word less than an even chance");
+    if (example.score !== null) {
+      about.push(make("span", {}, "score ", make("b", { textContent: number(example.score, 3) })));
+    }
+    if (part.querySelector(".unsure")) about.push("dotted: the model gave the word less than an even chance");
     if (example.faithfulness) about.push(example.faithfulness);
     if (about.length) {
       const line = make("p", { className: "about" });
@@ -278,7 +289,7 @@
     if (bar.dataset.key !== key) {
       bar.dataset.key = key;
       bar.replaceChildren(...sections.map((section, i) => {
-        const button = make("button", { type: "button", role: "tab", id: `section-${section.id}`, textContent: section.label });
+        const button = make("button", { type: "button", id: `section-${section.id}`, textContent: section.label });
         button.setAttribute("role", "tab");
         button.setAttribute("aria-controls", "board");
         button.addEventListener("click", () => change({ section: i }));
@@ -324,7 +335,7 @@
     const layers = section.layers.map((one, i) => one.label.replace(/^layer /, "") || String(i + 1));
     options($("layer"), layers, state.layer);
     $("layer-field").hidden = section.layers.length < 2;
-    $("layer-field").firstChild.textContent = section.id === "rollout" ? "Of" : "Layer";
+    $("layer-field").firstChild.textContent = ["rollout", "position"].includes(section.id) ? "Of" : "Layer";
     options($("head"), ["mean", ...layer.heads.map(String)], state.head + 1);
     $("head-field").hidden = !layer.heads.length;
     const decoder = layer.decoder && !aligned;
@@ -358,10 +369,15 @@
       case "encoder": return "Where each word looks within its own text.";
       case "decoder": return `Where the decoder looks in what it has written so far. ${layer.decoder ? step : ""}`;
       case "cross": return `Where the decoder looks in the source. ${layer.decoder ? step : ""}`;
-      case "alignment": return `Which source word each target word is linked to: the one with most weight, marks left out, at the step that ${predicted ? "predicts the target word" : "takes the target word in"}.${gold ? " Boxes are the gold alignment: heavy for sure links, light for possible ones." : ""}`;
+      case "alignment": return [
+        "Which source word each target word is linked to: the one with most weight, marks left out,",
+        `at the step that ${predicted ? "predicts the target word" : "takes the target word in"}.`,
+        gold ? "Boxes are the gold alignment: heavy for sure links, light for possible ones." : "",
+      ].join(" ");
       case "rollout": return layer.kind === "cross"
         ? "The last cross-attention layer, followed back through the encoder's rollout to the words that came in."
-        : "All layers multiplied: what each position's output draws from each word that came in. Each layer's mean is mixed half and half with the identity, for the residual connection (Abnar & Zuidema 2020).";
+        : "All layers multiplied: what each position's output draws from each word that came in. Each layer's mean is "
+          + "mixed half and half with the identity, for the residual connection (Abnar & Zuidema 2020).";
       case "position": return "How alike the vectors of any two positions are.";
       default: return "How each position is mixed from the others.";
     }
@@ -380,8 +396,10 @@
       table.dataset.key = key;
       table.classList.toggle("few", count + 1 <= 5);
       const top = make("tr", {}, make("th"));
-      for (let h = 0; h < count; h++) top.append(make("th", { scope: "col", textContent: section.layers[0].heads[h] ?? h }));
+      const heads = section.layers.find((layer) => layer.heads.length === count).heads;
+      for (const head of heads) top.append(make("th", { scope: "col", textContent: head }));
       top.append(make("th", { scope: "col", className: "mean", textContent: "mean" }));
+      if (count + 1 > 5) top.lastChild.style.width = `calc((100% - 28px) / ${count + 1} + 8px)`; // the gap before it
       const body = make("tbody");
       section.layers.forEach((layer, l) => {
         const row = make("tr", {}, make("th", { scope: "row", textContent: l + 1 }));
@@ -395,11 +413,12 @@
           button.dataset.layer = l;
           button.dataset.head = head;
           const name = head === MEAN ? "mean of the heads" : `head ${layer.heads[at]}`;
-          const sharp = head === MEAN ? "" : `, entropy ${number(layer.entropy[at])} of ${number(layer.maxEntropy)} nats`;
+          const known = head !== MEAN && layer.entropy.length;
+          const sharp = known ? `, entropy ${number(layer.entropy[at])} of ${number(layer.maxEntropy)} nats` : "";
           button.setAttribute("aria-label", `Layer ${l + 1}, ${name}${sharp}`);
           button.title = `layer ${l + 1}, ${name}${sharp}`;
           button.append(thumbnail(layer.thumbnails, pixels, plane));
-          if (head !== MEAN && layer.entropy.length) {
+          if (known) {
             const bar = make("i");
             bar.style.setProperty("--part", `${(100 * layer.entropy[at]) / (layer.maxEntropy || 1)}%`);
             button.append(bar);
@@ -444,16 +463,18 @@
         fill.style.width = `${clamp(100 * part, 0, 100)}%`;
         return make("td", {}, make("span", { className: "bar" }, make("span", {}, fill), number(value)));
       };
-      const top = make("tr", {}, make("th", { scope: "col", textContent: "head" }), make("th", { scope: "col", textContent: "entropy, nats" }));
-      if (apart) top.append(make("th", { scope: "col", textContent: "distance, positions" }));
+      const names = ["head", "entropy, nats", ...(apart ? ["distance, positions"] : [])];
+      const top = make("tr", {}, ...names.map((name) => make("th", { scope: "col", textContent: name })));
       const rows = layer.heads.map((head, h) => {
-        const row = make("tr", {}, make("td", { textContent: head }), bar(layer.entropy[h], layer.entropy[h] / (layer.maxEntropy || 1)));
+        const row = make("tr", {}, make("td", { textContent: head }));
+        row.append(bar(layer.entropy[h], layer.entropy[h] / (layer.maxEntropy || 1)));
         if (apart) row.append(bar(layer.distance[h], layer.distance[h] / farthest));
         row.addEventListener("click", () => change({ head: h }));
         return row;
       });
       table.replaceChildren(make("thead", {}, top), make("tbody", {}, ...rows));
-      $("figures-hint").textContent = `At most ${number(layer.maxEntropy)} nats: every key alike.` + (apart ? " Distance is how far away a head looks, on average." : "");
+      $("figures-hint").textContent = `At most ${number(layer.maxEntropy)} nats: every key alike.`
+        + (apart ? " Distance is how far away a head looks, on average." : "");
     }
     [...table.tBodies[0].rows].forEach((row, h) => row.classList.toggle("now", h === state.head));
   }
@@ -486,8 +507,11 @@
     const most = Math.min(640, window.innerHeight * 0.78);
     $("left").hidden = $("right").hidden = view !== "lines";
     const layerName = current.section.layers.length > 1 ? `, layer ${state.layer + 1}` : "";
-    const headName = !current.layer.heads.length ? "" : state.head === MEAN ? ", mean of the heads" : `, head ${current.layer.heads[state.head]}`;
-    stage.setAttribute("aria-label", `${current.section.label}${layerName}${headName}: ${matrix.height} rows, ${matrix.width} columns. Arrow keys go from word to word.`);
+    const heads = current.layer.heads, mean = state.head === MEAN;
+    const headName = !heads.length ? "" : mean ? ", mean of the heads" : `, head ${heads[state.head]}`;
+    const size = `${matrix.height} rows, ${matrix.width} columns`;
+    const name = `${current.section.label}${layerName}${headName}`;
+    stage.setAttribute("aria-label", `${name}: ${size}. Arrow keys go from word to word.`);
     if (view === "lines") layOutLines(matrix, wide, most);
     else layOutGrid(matrix, wide, most);
     $("high").textContent = weight(matrix.high);
@@ -511,8 +535,9 @@
     column($("left"), matrix.rows, "query", start, left, row);
     column($("right"), matrix.columns, "key", start + left + between, right, row);
     const { rowsTitle, columnsTitle } = titles();
-    Object.assign($("from").style, { left: "auto", right: `${wide - start - left + 7}px`, maxWidth: `${start + left - 7}px` });
-    Object.assign($("to").style, { left: `${start + left + between + 7}px`, maxWidth: `${wide - start - left - between - 7}px` });
+    const [leftEnd, rightStart] = [start + left, start + left + between];
+    Object.assign($("from").style, { left: "auto", right: `${wide - leftEnd + 7}px`, maxWidth: `${leftEnd - 7}px` });
+    Object.assign($("to").style, { left: `${rightStart + 7}px`, maxWidth: `${wide - rightStart - 7}px` });
     $("from").textContent = rowsTitle;
     $("to").textContent = columnsTitle;
   }
@@ -542,7 +567,8 @@
     const columnRoom = Math.min(textWidth(matrix.columns, font) * 0.74 + 22, 150); // they stand at 45 degrees
     let cell = (wide - rowRoom - columnRoom * 0.55 - 14) / matrix.width;
     const numbered = current.section.id === "position"; // numbers that do not fit upright are ticks
-    const named = cell >= 13 && !(numbered && textWidth(matrix.columns, font) > cell - 3), gamma = current.section.id === "position" ? 1 : named ? 0.7 : 0.5;
+    const named = cell >= 13 && !(numbered && textWidth(matrix.columns, font) > cell - 3);
+    const gamma = numbered ? 1 : named ? 0.7 : 0.5;
     $("middle").textContent = matrix.low < 0 ? "0" : weight(matrix.high * 0.5 ** (1 / gamma));
     $("scale").classList.toggle("signed", matrix.low < 0);
     const [left, top] = named ? [rowRoom, columnRoom] : [44, 24];
@@ -557,7 +583,7 @@
     sizeCanvas(wide - (height > geometry.seen ? 14 : 0), geometry.seen);
     const image = new OffscreenCanvas(matrix.width, matrix.height), inside = image.getContext("2d");
     const pixels = inside.createImageData(matrix.width, matrix.height);
-    for (let i = 0; i < matrix.values.length; i++) paint(pixels.data, 4 * i, matrix.values[i], matrix.high, matrix.low, gamma);
+    matrix.values.forEach((value, i) => paint(pixels.data, 4 * i, value, matrix.high, matrix.low, gamma));
     inside.putImageData(pixels, 0, 0);
     geometry.image = image;
     const { rowsTitle, columnsTitle } = titles();
@@ -582,21 +608,27 @@
     };
     const at = state.focus, { values, width, height, high } = matrix;
     context.lineCap = "round";
-    const first = clamp(Math.floor((scroll - top) / row) - 1, 0, height), last = clamp(Math.ceil((scroll + seen) / row) + 1, 0, height);
-    const cut = Math.max(height, width) > LINES_AT_MOST ? 0.2 : 0.045; // of the largest weight: fainter lines are not seen
+    const first = clamp(Math.floor((scroll - top) / row) - 1, 0, height);
+    const last = clamp(Math.ceil((scroll + seen) / row) + 1, 0, height);
+    const long = Math.max(height, width) > LINES_AT_MOST;
+    const cut = 0.045; // of the largest weight: fainter lines are not seen
     const quiet = at ? 0.1 : aligned ? 0.3 : 0.85;
     for (let r = first; r < last; r++) {
+      const weights = values.subarray(r * width, (r + 1) * width);
+      // of a long text only the few strongest lines of each word: more would be a wash
+      const least = long ? Math.max(cut * high, weights.slice().sort()[width - 5] ?? 0) : cut * high;
       for (let c = 0; c < width; c++) {
-        const part = values[r * width + c] / high;
-        if (part > cut) line(r, c, colours.look, quiet * part ** 0.8, 0.6 + 2.6 * part);
+        const part = weights[c] / high;
+        if (weights[c] > least) line(r, c, colours.look, quiet * part ** 0.8, 0.6 + 2.6 * part);
       }
     }
     if (aligned && !at) for (const [r, c] of linked(section.links)) line(r, c, colours.link, 0.95, 2);
     if (at) {
-      const forward = at.side === "query", count = forward ? width : height;
+      const forward = at.side === "query";
+      const [count, colour] = forward ? [width, colours.look] : [height, colours.back];
       for (let i = 0; i < count; i++) {
         const [r, c] = forward ? [at.index, i] : [i, at.index], part = values[r * width + c] / high;
-        if (part > 0.012) line(r, c, forward ? colours.look : colours.back, clamp(0.18 + part ** 0.7, 0, 1), 0.8 + 3.4 * part);
+        if (part > 0.012) line(r, c, colour, clamp(0.18 + part ** 0.7, 0, 1), 0.8 + 3.4 * part);
       }
     }
     context.globalAlpha = 1;
@@ -610,7 +642,8 @@
   }
 
   function drawGrid() {
-    const { matrix, section, aligned } = current, { cell, x, top, named, image, seen } = geometry, scroll = $("stage").scrollTop;
+    const { matrix, section, aligned } = current, { cell, x, top, named, image, seen } = geometry;
+    const scroll = $("stage").scrollTop;
     const at = state.focus, wide = cell * matrix.width, high = cell * matrix.height;
     context.clearRect(0, 0, $("canvas").width, $("canvas").height);
     context.save();
@@ -623,8 +656,14 @@
       context.strokeStyle = colours.paper;
       context.lineWidth = 1;
       context.beginPath();
-      for (let r = 1; r < matrix.height; r++) { context.moveTo(x, top - scroll + r * cell); context.lineTo(x + wide, top - scroll + r * cell); }
-      for (let c = 1; c < matrix.width; c++) { context.moveTo(x + c * cell, top - scroll); context.lineTo(x + c * cell, top - scroll + high); }
+      for (let r = 1; r < matrix.height; r++) {
+        context.moveTo(x, top - scroll + r * cell);
+        context.lineTo(x + wide, top - scroll + r * cell);
+      }
+      for (let c = 1; c < matrix.width; c++) {
+        context.moveTo(x + c * cell, top - scroll);
+        context.lineTo(x + c * cell, top - scroll + high);
+      }
       context.stroke();
     }
     const box = (r, c, colour, width, inset) => {
@@ -659,7 +698,8 @@
 
   function labelGrid(matrix, scroll) {
     const { cell, x, top, named, upright, seen } = geometry, at = state.focus;
-    const rowNow = at && (at.side === "query" ? at.index : at.other), columnNow = at && (at.side === "key" ? at.index : at.other);
+    const rowNow = at && (at.side === "query" ? at.index : at.other);
+    const columnNow = at && (at.side === "key" ? at.index : at.other);
     context.font = `${named ? 12.5 : 11}px ${colours.font}`;
     context.textBaseline = "middle";
     const short = (text, room) => {
@@ -718,11 +758,14 @@
     const part = (r, c) => Math.max(0, values[r * width + c] / high);
 
     if (view === "lines") {
+      const forward = at?.side === "query", backward = at?.side === "key";
       [...$("left").children].forEach((element, r) => {
-        tint(element, at && at.side === "key" ? part(r, at.index) : 0, at && at.side === "key" ? "var(--back)" : "var(--look)", Boolean(at) && at.side === "query" && at.index === r);
+        const colour = backward ? "var(--back)" : "var(--look)";
+        tint(element, backward ? part(r, at.index) : 0, colour, forward && at.index === r);
       });
       [...$("right").children].forEach((element, c) => {
-        tint(element, at && at.side === "query" ? part(at.index, c) : 0, at && at.side === "query" ? "var(--look)" : "var(--back)", Boolean(at) && at.side === "key" && at.index === c);
+        const colour = forward ? "var(--look)" : "var(--back)";
+        tint(element, forward ? part(at.index, c) : 0, colour, backward && at.index === c);
       });
     }
     const rowOf = new Map(rows.map((unit, r) => [unit.unit, r]));
@@ -746,7 +789,8 @@
       element.replaceChildren(...best.map(([unit, value]) => {
         const bar = make("i");
         bar.style.width = `${clamp(100 * value, 0, 100)}%`;
-        return make("li", {}, make("span", { textContent: unit.label }), make("span", {}, bar), make("b", { textContent: weight(value) }));
+        const name = make("span", { textContent: unit.label }), figure = make("b", { textContent: weight(value) });
+        return make("li", {}, name, make("span", {}, bar), figure);
       }));
     };
     const positions = current.section.id === "position";
@@ -759,10 +803,12 @@
 
   function sentence(at, row, forward, backward) {
     const { matrix, layer, section, predicted } = current;
-    if (!at) return section.id === "position" ? "Point at a cell to see how alike two positions are." : "Point at a word to see where it looked.";
+    if (!at && section.id === "position") return "Point at a cell to see how alike two positions are.";
+    if (!at) return "Point at a word to see where it looked.";
     if (at.other !== undefined) {
       const [r, c] = at.side === "query" ? [at.index, at.other] : [at.other, at.index];
-      return `${quoted(matrix.rows[r])} → ${quoted(matrix.columns[c])}: ${weight(matrix.values[r * matrix.width + c])}`;
+      const value = weight(matrix.values[r * matrix.width + c]);
+      return `${quoted(matrix.rows[r])} → ${quoted(matrix.columns[c])}: ${value}`;
     }
     if (section.id === "position") return `Position ${matrix.rows[at.index]?.label ?? at.index}`;
     const best = (entries) => entries.reduce((a, b) => (b[1] > a[1] ? b : a), [null, 0]);
@@ -774,11 +820,13 @@
       const [unit, value] = best(forward);
       const word = quoted(matrix.rows[row]);
       if (!unit) return `${word} looked nowhere.`;
-      const who = !layer.decoder ? word : predicted ? `To predict ${word}, the decoder` : `With ${word} as its input, the decoder`;
+      const step = predicted ? `To predict ${word}` : `With ${word} as its input`;
+      const who = layer.decoder ? `${step}, the decoder` : word;
       return `${who} looked most at ${quoted(unit)} (${weight(value)}).`;
     }
     const [unit, value] = best(backward);
-    return unit ? `${quoted(matrix.columns[at.index])} was looked at most by ${quoted(unit)} (${weight(value)}).` : `Nothing looked at ${quoted(matrix.columns[at.index])}.`;
+    const word = quoted(matrix.columns[at.index]);
+    return unit ? `${word} was looked at most by ${quoted(unit)} (${weight(value)}).` : `Nothing looked at ${word}.`;
   }
 
   // --- hands: mouse and keyboard -----------------------------------------------------------------------------------
@@ -807,7 +855,9 @@
     return null;
   }
 
-  const pointed = (event) => (event.target.id === "canvas" && current?.view === "grid" ? cellUnder(event) : wordUnder(event.target));
+  const pointed = (event) => (
+    event.target.id === "canvas" && current?.view === "grid" ? cellUnder(event) : wordUnder(event.target)
+  );
   for (const part of [$("stage"), $("texts")]) {
     part.addEventListener("mousemove", (event) => {
       if (state.held) return;
@@ -817,7 +867,7 @@
     part.addEventListener("mouseleave", () => { if (!state.held) focus(null); });
     part.addEventListener("click", (event) => {
       const next = pointed(event);
-      const again = state.held && next && state.focus && next.side === state.focus.side && next.index === state.focus.index;
+      const again = state.held && next?.side === state.focus?.side && next?.index === state.focus?.index;
       focus(again ? null : next, !again);
     });
   }
@@ -834,7 +884,8 @@
     else if (event.shiftKey && (x || y)) {
       const heads = layer.heads.length;
       const head = heads ? clamp((state.head === MEAN ? heads : state.head) + x, 0, heads) : 0;
-      change({ layer: clamp(state.layer + y, 0, section.layers.length - 1), head: heads && head < heads ? head : MEAN });
+      const chosen = heads && head < heads ? head : MEAN; // the mean stands after the last head
+      change({ layer: clamp(state.layer + y, 0, section.layers.length - 1), head: chosen });
     } else if (x || y || event.key === "Home" || event.key === "End") {
       const at = state.focus || { side: "query", index: -1 };
       let { side, index } = at;
@@ -848,7 +899,10 @@
         let row = side === "query" ? index : (at.other ?? 0), column = side === "key" ? index : (at.other ?? 0);
         if (event.key === "Home") column = 0;
         else if (event.key === "End") column = matrix.width - 1;
-        else [row, column] = [clamp(row + y, 0, matrix.height - 1), clamp(column + (state.focus ? x : 0), 0, matrix.width - 1)];
+        else {
+          row = clamp(row + y, 0, matrix.height - 1);
+          column = clamp(column + (state.focus ? x : 0), 0, matrix.width - 1);
+        }
         focus({ side: "query", index: Math.max(row, 0), other: column }, state.held);
         reveal(geometry.top + Math.max(row, 0) * geometry.cell, geometry.cell, geometry.top);
       }

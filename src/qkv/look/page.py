@@ -45,8 +45,16 @@ class Detail:
 
 
 LADDER = (
-    Detail(exact=True), Detail(), Detail(largest=64), Detail(largest=32), Detail(largest=16), Detail(largest=8),
-    Detail(largest=32, heads=False), Detail(largest=16, heads=False), Detail(largest=8, heads=False),
+    Detail(exact=True),
+    Detail(),
+    Detail(largest=128),
+    Detail(largest=64),
+    Detail(largest=32),
+    Detail(largest=16),
+    Detail(largest=8),
+    Detail(largest=32, heads=False),
+    Detail(largest=16, heads=False),
+    Detail(largest=8, heads=False),
 )
 
 
@@ -70,15 +78,23 @@ def page(traces: Trace | Sequence[Trace], *, title: str = "", limit: int = LIMIT
     examples = [one for trace in ([traces] if isinstance(traces, Trace) else traces) for one in _split(trace)]
     examples = [(trace, sections) for trace in examples if (sections := _sections(trace))]
     if not examples:
-        raise RunError("nothing to show", expected="a trace with at least one map over a whole sequence",
-                       remedy="trace a forward pass with layers that match")
+        raise RunError(
+            "nothing to show",
+            expected="a trace with at least one map over a whole sequence",
+            remedy="trace a forward pass with layers that match",
+        )
     detail, fitting = _fit([map for _, sections in examples for s in sections for map in s.maps], examples, limit)
     pack = _Pack(detail)
     shown = [pack.example(trace, sections) for trace, sections in examples[:fitting]]
     data = {"examples": shown, "reduced": pack.sentence(len(examples), fitting)}
     run = next((str(trace.notes["run"]) for trace, _ in examples if trace.notes.get("run")), "")
     parts = {
-        "title": html.escape(title or (f"{run} · what it looked at" if run else "What it looked at")),
+        "title": html.escape(title or (f"{run} · what it looked at" if run else "What it looked at"))
+        .encode(
+            "utf-8",
+            "replace",  # a folder's name may be no text
+        )
+        .decode(),
         "style": _packaged("page.css"),
         "script": _packaged("page.js"),
         "data": _json(data),
@@ -106,9 +122,7 @@ def _split(trace: Trace) -> list[Trace]:
     if count == 1:
         return [trace]
     common = {key: trace.notes[key] for key in ("run",) if key in trace.notes}
-    return [
-        Trace({name: [maps[i]] for name, maps in trace.items() if i < len(maps)}, common) for i in range(count)
-    ]
+    return [Trace({name: [maps[i]] for name, maps in trace.items() if i < len(maps)}, common) for i in range(count)]
 
 
 def _sections(trace: Trace) -> list[Section]:
@@ -118,6 +132,7 @@ def _sections(trace: Trace) -> list[Section]:
     cross = [map for map in maps if map.kind == "cross"]
     two = bool(cross or (plain and causal))
     rolled = rollouts(Trace({map.name: [map] for map in maps}))
+    positions = [map for map in maps if map.kind == "position"]
     of = ["decoder → encoder's input" if map.kind == "cross" else "encoder" for map in rolled]
     found = [
         _section("encoder", "Encoder" if two else "Self-attention", plain),
@@ -126,7 +141,7 @@ def _sections(trace: Trace) -> list[Section]:
         _section("mixing", "Mixing", [map for map in maps if map.kind == "mixing"]),
         Section("rollout", "Rollout", rolled, of),
         _section("alignment", "Alignment", _aligned(trace)),
-        _section("position", "Positions", [map for map in maps if map.kind == "position"]),
+        Section("position", "Positions", positions, [map.name.removesuffix(".position") for map in positions]),
     ]
     return [section for section in found if section.maps]
 
@@ -250,10 +265,18 @@ class _Pack:
         weighs = map.kind in ("self", "cross", "mixing")
         apart = weighs and map.kind != "cross" and len(map.query) == len(map.key)
         return {
-            "name": map.name, "kind": map.kind, "causal": map.causal,
-            "query": axes.index(map.query), "key": axes.index(map.key), "queries": list(map.queries), "heads": heads,
+            "name": map.name,
+            "kind": map.kind,
+            "causal": map.causal,
+            "query": axes.index(map.query),
+            "key": axes.index(map.key),
+            "queries": list(map.queries),
+            "heads": heads,
             "decoder": (map.kind == "cross" or map.causal) and _starts_with_mark(map.query),
-            "weights": len(self.weights) - 1, "bits": numbers.itemsize * 8, "low": low, "high": high,
+            "weights": len(self.weights) - 1,
+            "bits": numbers.itemsize * 8,
+            "low": low,
+            "high": high,
             "thumbnails": _thumbnails(np.concatenate([whole, mean]) if heads else mean),
             "entropy": _figures(entropy(map).mean(1)) if weighs else [],
             "maxEntropy": _finite(float(max_entropy(map).mean())) if weighs else None,

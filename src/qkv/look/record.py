@@ -222,4 +222,6 @@ def _read(path: Path) -> tuple[dict, list[Tensor], list[Tensor | None]]:
 def _shaped(entry: dict) -> Tensor:
     """The weights of a JSON entry; nested lists forget the size of an axis that follows an empty one."""
     weights = torch.tensor(entry["weights"], dtype=torch.float32)
-    return weights if weights.ndim == 3 else weights.reshape(len(entry["heads"]), len(entry["queries"]), -1)
+    if weights.numel():
+        return weights
+    return weights.reshape(len(entry["heads"]), len(entry["queries"]), len(axis_from_json(entry["key"])))

@@ -19,10 +19,11 @@ from qkv.axis import Axis, Tokens
 from qkv.errors import ConfigError
 from qkv.layers.attention import Attention, KeyValue, attention_weights
 from qkv.layers.mask import Mask
+from qkv.layers.position import Learned, Sinusoidal, similarity
 from qkv.layers.score import Score
 from qkv.look.record import Map, Trace
 
-__all__ = ["Edit", "ablate", "trace"]
+__all__ = ["Edit", "ablate", "position_maps", "trace"]
 
 Edit = Callable[[str, Float[Tensor, "batch head query key"]], Float[Tensor, "batch head query key"]]
 
@@ -71,10 +72,9 @@ def trace(
             )
         for name, layer in chosen.items():
             layer.tap = taps[name]
-    # Nothing is compiled where the compiler was never loaded, and loading it only to hold it back would take seconds.
-    uncompiled = torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext()
     try:
-        with uncompiled:
+        # Nothing is compiled where the compiler was never loaded; to load it only to hold it back would take seconds.
+        with torch.compiler.set_stance("force_eager") if "torch._dynamo" in sys.modules else nullcontext():
             yield seen
     finally:
         for layer in chosen.values():
@@ -92,6 +92,27 @@ def ablate(heads: Mapping[str, Sequence[int]]) -> Edit:
         return weights
 
     return edit
+
+
+def position_maps(module: nn.Module, axes: Mapping[str, Sequence[Axis]], layers: str | Sequence[str] = "*") -> Trace:
+    """How alike each two positions are, for every table of positions that matches ``layers``, as maps of one head.
+
+    A stream's embedding has the stream's name, and its table lies in it: ``source.position``.
+    """
+    patterns = [layers] if isinstance(layers, str) else list(layers)
+    found = Trace()
+    for name, table in module.named_modules():
+        stream = name.split(".")[0]
+        if not isinstance(table, (Sinusoidal, Learned)) or stream not in axes:
+            continue
+        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+            with torch.no_grad():
+                grids = [similarity(table(0, len(axis)))[None].cpu() for axis in axes[stream]]
+            found.maps[name] = [
+                Map(name, "position", grid, axis, axis, (0,), tuple(range(len(axis))))
+                for grid, axis in zip(grids, axes[stream], strict=True)
+            ]
+    return found
 
 
 _OPENING = threading.Lock()
@@ -149,14 +170,15 @@ class _View:
         return _pick(_pick(values, -2, self.wanted), -3, self.tap.heads)
 
     def record(self, weights: Float[Tensor, "batch head wanted key"], causal: bool) -> None:
-        tap, weights = self.tap, weights.cpu()
+        tap, weights = self.tap, weights.float().cpu()
         kind = "self" if tap.between[0] == tap.between[1] else "cross"
+        of_each = zip(self.rows, self.query_axes, self.key_axes, strict=True)
         tap.seen.maps[tap.name] = [
             Map(
                 tap.name, kind, weights[i][:, [bisect_left(self.wanted, row) for row in rows], : len(key_axis)],
                 query_axis, key_axis, tuple(tap.heads), tuple(rows), causal,
             )
-            for i, (rows, query_axis, key_axis) in enumerate(zip(self.rows, self.query_axes, self.key_axes, strict=True))
+            for i, (rows, query_axis, key_axis) in enumerate(of_each)
         ]  # fmt: skip
 
     def _rows(self, length: int) -> list[int]:

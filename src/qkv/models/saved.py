@@ -35,7 +35,7 @@ def load_model(folder: Path, *, own: str | None = None, device: str | torch.devi
     """The model saved in a folder, in evaluation mode.
 
     Args:
-        own: ``own.py:Mine``, for a model whose class is the user's: it must be spelled out, since importing it runs code.
+        own: ``own.py:Mine``, for a class that is the user's: it must be spelled out, since importing it runs code.
 
     Raises:
         RunError: the folder holds no model, or weights that do not fit it.

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from qkv.data.lines import read_lines
+from qkv.data.lines import open_lines, read_lines
 from qkv.decode.search import Search
 from qkv.errors import DataError
 from qkv.look.alignment import alignment_error_rate, read_pharaoh
@@ -42,11 +42,8 @@ def read_pair_files(source: Path, target: Path) -> list[tuple[str, str]]:
     """
     sides = []
     for path in (source, target):
-        try:
-            with open(path, "rb") as file:
-                sides.append([line.text for line in read_lines(file)])
-        except OSError as error:
-            raise DataError(f"cannot be read ({error.strerror})", file=path) from None
+        with open_lines(path) as file:
+            sides.append([line.text for line in read_lines(file)])
     if len(sides[0]) != len(sides[1]):
         raise DataError(
             f"{source} has {len(sides[0])} lines and {target} has {len(sides[1])}", expected="as many in both"

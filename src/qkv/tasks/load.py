@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from qkv.errors import RunError
-from qkv.tasks.translator import Translator, read_settings
+from qkv.tasks.settings import read_settings
+from qkv.tasks.translator import Translator
 
 __all__ = ["load"]
 
@@ -28,4 +29,3 @@ def load(folder: str | Path, device: str | None = None) -> Translator:
     if (task := read_settings(folder).get("task", "translate")) != "translate":
         raise RunError(f"a run of the task {task!r}", expected="translate", remedy="use a newer qkv", file=folder)
     return Translator.load(folder, device)
-

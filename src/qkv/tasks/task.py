@@ -66,7 +66,7 @@ class Scores:
 
 
 class Task(Protocol):
-    """One file in ``qkv/tasks`` each: ``translate``, later ``classify``, ``tag``, ``caption``, ``pretrain``, ``vectors``."""
+    """One file in ``qkv/tasks`` each: ``translate``, later ``classify``, ``tag``, ``caption``, ``pretrain`` ..."""
 
     name: str
     Data: type  # dataclass: which files of the user, and how to read them
@@ -81,7 +81,7 @@ class Task(Protocol):
     def prepare(self, data: Any, folder: Path, seed: int, codec: Any | None = None) -> Prepared:
         """Read and check the user's files; learn the codec unless one is given; keep what is derived in ``folder``.
 
-        ``summary["fingerprint"]`` of the training files, if given, keeps a run from going on with other ones.
+        ``summary["files_hash"]``, if given, keeps a run from going on with files that have changed.
         """
         ...
 

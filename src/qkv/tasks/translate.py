@@ -1,22 +1,29 @@
 """Learning to translate: teacher forcing on sentence pairs, scored by greedy translation of held-out ones."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
 
 from qkv.data.buckets import Batch
 from qkv.data.codec import Codec
 from qkv.data.pairs import PairFiles
 from qkv.data.prepare import prepare_pairs
+from qkv.errors import ConfigError
+from qkv.layers.attention import Attention
 from qkv.layers.cross_entropy import linear_cross_entropy
+from qkv.layers.listen import Listener, listen
 from qkv.look.alignment import choose_reader
 from qkv.tasks.scores import text_scores
+from qkv.tasks.settings import write_settings
 from qkv.tasks.task import Loss, Prepared, Scores
-from qkv.tasks.translator import Translator, write_settings
+from qkv.tasks.translator import Translator
 
 __all__ = ["Translate"]
 
@@ -30,6 +37,9 @@ class Translate:
 
     Args:
         smoothing: label smoothing: this share of each target's mass is spread over all words.
+        align: weight of a second loss, which teaches one head to keep where each word came from: the first head of the
+            first cross-attention looks, when a word is the input, where the last one looked to predict it. Alignments
+            are then read there. 0 is none.
     """
 
     name = "translate"
@@ -46,8 +56,11 @@ class Translate:
         "chrf": True,
     }
 
-    def __init__(self, smoothing: float = 0.1):
-        self.smoothing = smoothing
+    def __init__(self, smoothing: float = 0.1, align: float = 0.0):
+        for key, value, below in (("smoothing", smoothing, 1), ("align", align, math.inf)):
+            if not 0 <= value < below:
+                raise ConfigError(f"learn.{key} is {value}", expected="0 or more" + ", less than 1" * (below == 1))
+        self.smoothing, self.align = smoothing, align
 
     def prepare(self, data: PairFiles, folder: Path, seed: int, codec: Codec | None = None) -> Prepared:
         """Read, check and encode the user's pairs; see `qkv.data.pairs`."""
@@ -66,14 +79,21 @@ class Translate:
 
     def loss(self, model: nn.Module, batch: Batch) -> Loss:
         """Cross entropy of each next word given the true ones before it, smoothed, summed over real targets."""
-        states = model(batch.source, batch.source_lengths, batch.target[:, :-1], batch.target_lengths - 1)
+        aligning = self.align > 0 and model.training
+        with _looks(model) if aligning else nullcontext() as heard:
+            states = model(batch.source, batch.source_lengths, batch.target[:, :-1], batch.target_lengths - 1)
         words = batch.target[:, 1:]
         real = torch.arange(words.shape[1], device=words.device) < (batch.target_lengths - 1)[:, None]
         smoothing = self.smoothing if model.training else 0.0
         total, nll, correct = linear_cross_entropy(
             states[real], model.output.weight, model.output.bias, words[real], smoothing
         )
-        return Loss(total, {"nll": nll, "accuracy": correct})
+        parts = {"nll": nll, "accuracy": correct}
+        if aligning:
+            apart = _disagreement(*(listener.weights for listener in heard), real)
+            total = total + self.align * apart
+            parts["align"] = apart.detach()
+        return Loss(total, parts)
 
     def score(self, model: nn.Module, prepared: Prepared) -> Scores:
         """Dev loss and accuracy a word, and BLEU and chrF of greedy translations of the first dev sentences."""
@@ -104,7 +124,8 @@ class Translate:
             for seen in [translator.replay(given[begin : begin + 64], layers="*.cross")]
             for i in range(len(given[begin : begin + 64]))
         ]
-        write_settings(folder, reader=choose_reader(traces).to_json())
+        reading = "shifted" if self.align else None
+        write_settings(folder, reader=choose_reader(traces, reading=reading).to_json())
 
     def next_commands(self, folder: Path) -> list[str]:
         """What to type next."""
@@ -113,3 +134,26 @@ class Translate:
             f"qkv look {folder} 'a sentence' --out look.html",
             f"qkv evaluate {folder} --source test.src --reference test.ref",
         ]
+
+
+@contextmanager
+def _looks(model: nn.Module) -> Iterator[tuple[Listener, Listener]]:
+    """Hear the first head of the first cross-attention, and all of the last one."""
+    cross = [layer for layer in model.modules() if isinstance(layer, Attention) and layer.between[0] != layer.between[1]]
+    if len(cross) < 2:
+        raise ConfigError("learn.align needs two cross-attentions", remedy="use two decoder blocks or more")
+    with listen(cross[0], slice(1)) as keeps, listen(cross[-1]) as finds:
+        yield keeps, finds
+
+
+def _disagreement(
+    keeps: Float[Tensor, "batch one target source"],
+    finds: Float[Tensor, "batch head target source"],
+    real: Bool[Tensor, "batch target"],
+) -> Float[Tensor, ""]:
+    """Cross entropy between where a word was found and where it is kept, summed over real words.
+
+    Row t reads word t and predicts word t + 1 (Garg et al. 2019, eq. 3, with the model's own attention for the gold).
+    """
+    found, kept = finds.mean(1)[:, :-1].detach(), keeps[:, 0, 1:]
+    return -(found * kept.clamp_min(1e-9).log()).sum(-1)[real[:, 1:]].sum()

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from qkv.axis import Tokens
 from qkv.data.buckets import Batch, by_length, pad, pad_rows
-from qkv.data.codec import Codec
+from qkv.data.codec import Codec, Vocabulary
 from qkv.data.lines import Line, decode_line
 from qkv.decode.search import Hypothesis, Marks, Search, search
 from qkv.errors import DataError
@@ -19,11 +20,11 @@ from qkv.layers.attention import Attention
 from qkv.layers.cross_entropy import word_log_probabilities
 from qkv.look.alignment import Reader
 from qkv.look.record import Trace
-from qkv.look.trace import trace
+from qkv.look.trace import position_maps, trace
 from qkv.models.saved import load_model
-from qkv.store import read_json, write_json
+from qkv.tasks.settings import read_settings
 
-__all__ = ["Answer", "Translator", "default_reader", "read_settings", "write_settings"]
+__all__ = ["Answer", "Translator", "default_reader"]
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,8 @@ class Translator:
         search: how it searches unless told otherwise; imported runs bring their own.
         reader: where alignments are read, chosen on held-out pairs at the end of training.
         longest_source: a longer source (in tokens) is marked and not translated.
+        longest: most tokens of a translation, however long its source is.
+        never: ids that no translation may hold, beside padding and the start mark.
         folder: the run it was loaded from.
     """
 
@@ -75,6 +78,8 @@ class Translator:
     search: Search = field(default_factory=Search)
     reader: Reader | None = None
     longest_source: int = 512
+    longest: int | None = None
+    never: tuple[int, ...] = ()
     folder: Path | None = None
     counts: Counter = field(default_factory=Counter)
 
@@ -87,7 +92,10 @@ class Translator:
         settings = read_settings(folder)
         search = Search(**settings.get("search", {}))
         reader = Reader.from_json(settings["reader"]) if settings.get("reader") else None
-        return cls(model.eval().to(device or "cpu"), codec, search, reader, folder=folder)
+        return cls(
+            model.eval().to(device or "cpu"), codec, search, reader, folder=folder,
+            longest=settings.get("longest"), never=tuple(settings.get("never", ())),
+        )  # fmt: skip
 
     @property
     def device(self) -> torch.device:
@@ -155,8 +163,10 @@ class Translator:
     def _search(self, sources, how: Search, prefixes, longest: int | None, numbers) -> list[list[Hypothesis]]:
         source, lengths = (x.to(self.device) for x in pad_rows(sources, self.codec.source.pad))
         allowed = lengths * 2 + 16 if longest is None else torch.full_like(lengths, longest)
+        if self.longest is not None:
+            allowed = allowed.clamp_max(self.longest)
         end = self.codec.target.end
-        never = tuple({self.codec.target.pad, self.codec.start} - {end})
+        never = tuple({self.codec.target.pad, self.codec.start, *self.never} - {end})
         with torch.inference_mode():
             state = self.model.start(source, lengths)
         return search(self.model, state, Marks(self.codec.start, end, never), allowed, how, prefixes, numbers)
@@ -199,17 +209,12 @@ class Translator:
         inputs = [a.ids[:-1] if a.ended else a.ids for a in answers]
         batch = self._batch([a.source for a in answers], inputs)
         axes = {
-            "source": [
-                self.codec.source.tokens(row[:n].tolist())
-                for row, n in zip(batch.source, batch.source_lengths, strict=True)
-            ],
-            "target": [
-                self.codec.target.tokens(row[:n].tolist())
-                for row, n in zip(batch.target, batch.target_lengths, strict=True)
-            ],
+            "source": _axes(self.codec.source, batch.source, batch.source_lengths),
+            "target": _axes(self.codec.target, batch.target, batch.target_lengths),
         }
         with torch.inference_mode(), trace(self.model, axes=axes, **which) as seen:
             self.model(batch.source, batch.source_lengths, batch.target, batch.target_lengths)
+        seen.maps.update(position_maps(self.model, axes, which.get("layers", "*")).maps)
         return seen
 
     def align(self, answers: Sequence[Answer], batch: int = 64) -> Iterator[Answer]:
@@ -238,7 +243,7 @@ class Translator:
         reader = self.reader or default_reader(self.model)
         seen.notes.update(
             source=answer.source, target=answer.text, score=answer.score, token_scores=list(answer.token_scores),
-            alignment=reader.note(seen if reader.layer in seen else self.replay([answer], layers=reader.layer)),
+            alignment=reader.note(self.replay([answer], layers=reader.layer) if which else seen),
             run=str(self.folder) if self.folder else "",
         )  # fmt: skip
         return seen
@@ -253,11 +258,5 @@ def default_reader(model: nn.Module) -> Reader:
     return Reader(name, tuple(range(layer.heads)))
 
 
-def read_settings(folder: Path) -> dict[str, Any]:
-    """How a run answers (``answer.json``): its task, its search, and where its alignments are read."""
-    return read_json(folder / "answer.json") if (folder / "answer.json").is_file() else {}
-
-
-def write_settings(folder: Path, **changes: Any) -> None:
-    """Change some of a run's settings, and keep the others."""
-    write_json(folder / "answer.json", {"task": "translate"} | read_settings(folder) | changes)
+def _axes(vocabulary: Vocabulary, ids: Tensor, lengths: Tensor) -> list[Tokens]:
+    return [vocabulary.tokens(row[:length].tolist()) for row, length in zip(ids, lengths, strict=True)]

@@ -1,4 +1,4 @@
-"""Training. The package is also the function that does it: ``qkv.train("translate", data="ko-en/", out="runs/ko-en")``."""
+"""Training. The package is also the function that does it: ``qkv.train("translate", data="ko-en/", out="runs/a")``."""
 
 import sys
 from types import ModuleType

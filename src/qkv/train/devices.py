@@ -33,13 +33,11 @@ def accelerator_for(run: Run) -> Accelerator:
         torch.cuda.set_device(int(index))
     if kind == "auto":
         kind = next((name for name in ("cuda", "xpu", "mps") if there[name]), "cpu")
-    if run.spread.threads:
-        torch.set_num_threads(run.spread.threads)
     precision = precision_for(kind, run.loop.precision)
     AcceleratorState._reset_state(
         reset_partial_state=not torch.distributed.is_initialized()
     )  # of an earlier run in this process
-    return Accelerator(
+    accelerator = Accelerator(
         cpu=kind == "cpu",
         mixed_precision={"fp32": "no"}.get(precision, precision),
         kwargs_handlers=[
@@ -49,6 +47,9 @@ def accelerator_for(run: Run) -> Accelerator:
             InitProcessGroupKwargs(timeout=timedelta(hours=3)),
         ],
     )
+    if run.spread.threads:  # after Accelerate, which sets its own with several processes
+        torch.set_num_threads(run.spread.threads)
+    return accelerator
 
 
 def precision_for(device: str, asked: str) -> str:
@@ -70,7 +71,7 @@ def precision_for(device: str, asked: str) -> str:
         raise ConfigError("loop.precision is fp16, which CPUs do not compute in", expected="fp32 or auto")
     if device == "cpu" and asked == "bf16" and not _cpu_has_bf16():
         raise ConfigError(
-            "loop.precision is bf16, but this CPU has no bf16 instructions and would be about 40 times slower than in fp32",
+            "loop.precision is bf16, but this CPU has no bf16 instructions: it would be some 40 times slower than fp32",
             expected="fp32 or auto",
         )
     return asked

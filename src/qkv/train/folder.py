@@ -1,8 +1,9 @@
-"""A run's folder: ``run.yaml`` (trains it again), ``run.json`` (what it was made of), codec, model, scores, checkpoints."""
+"""A run's folder: ``run.yaml`` trains it again, ``run.json`` says what it was made of, ``scores.jsonl`` how it went."""
 
 import fcntl
 import json
 import platform
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from typing import Any
 import yaml
 
 from qkv.errors import ConfigError, RunError
-from qkv.store import new_file, read_json, write_json, write_text
+from qkv.store import free_disk_told, read_json, write_json, write_text
 from qkv.train.options import flat, to_mapping, to_yaml
 from qkv.train.run import Run
 
@@ -40,6 +41,8 @@ def claimed(run: Run) -> Iterator[None]:
             raise RunError(
                 "another process is training here", file=run.out, remedy="wait for it, or choose another --out"
             ) from None
+        for left in run.out.glob(".*.partial-*"):  # by a process that was killed
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
         if not (run.out / "run.yaml").exists():
             if others := [path.name for path in run.out.iterdir() if path.name != ".lock"]:
                 (run.out / ".lock").unlink()
@@ -55,8 +58,13 @@ def claimed(run: Run) -> Iterator[None]:
                 file=run.out,
                 remedy="choose another --out, or leave out --resume false to go on with it",
             )
-        else:
+        elif any((run.out / "checkpoints").glob("step-*")):
             _compare(yaml.safe_load((run.out / "run.yaml").read_text(encoding="utf-8")), to_mapping(run))
+        elif (run.out / "run.yaml").read_text(encoding="utf-8") != to_yaml(run):
+            # It came to nothing (a mistyped file, say) and has been mended: nothing of it is worth keeping.
+            shutil.rmtree(run.out / "codec", ignore_errors=True)
+            for name in ("run.json", "scores.jsonl"):
+                (run.out / name).unlink(missing_ok=True)
         write_text(run.out / "run.yaml", to_yaml(run))
         yield
 
@@ -65,8 +73,7 @@ def describe_run(run: Run, summary: Mapping[str, Any], report: list[str], parame
     """Write ``run.json`` once: what the run was made of. Training files that have changed since are an error."""
     file = run.out / "run.json"
     if file.exists():
-        before, now = read_json(file)["data"].get("fingerprint"), summary.get("fingerprint")
-        if before != now:
+        if read_json(file)["data"].get("files_hash") != summary.get("files_hash"):
             raise RunError(
                 "the training files have changed since this run began", file=run.out,
                 remedy="put them back to go on, or train on them in another --out (with --init to start from here)",
@@ -83,8 +90,10 @@ def describe_run(run: Run, summary: Mapping[str, Any], report: list[str], parame
 
 
 def append_scores(folder: Path, line: Mapping[str, Any]) -> None:
-    with open(folder / "scores.jsonl", "a", encoding="utf-8") as file:
-        file.write(json.dumps(line, ensure_ascii=False) + "\n")
+    """Add a line to scores.jsonl."""
+    file, text = folder / "scores.jsonl", json.dumps(line, ensure_ascii=False) + "\n"
+    with free_disk_told(file, len(text)), open(file, "a", encoding="utf-8") as lines:
+        lines.write(text)
 
 
 def read_scores(folder: Path) -> list[dict[str, Any]]:
@@ -100,10 +109,10 @@ def read_scores(folder: Path) -> list[dict[str, Any]]:
 
 
 def truncate_scores(folder: Path, step: int) -> None:
-    """Drop what was written after a checkpoint: the resumed run writes it again."""
-    lines = [json.dumps(line, ensure_ascii=False) + "\n" for line in read_scores(folder) if line["step"] <= step]
-    with new_file(folder / "scores.jsonl") as partial:
-        partial.write_text("".join(lines), encoding="utf-8")
+    """Drop what was written after a checkpoint, and the run's end: the resumed run writes them again."""
+    kept = [line for line in read_scores(folder) if line["step"] <= step and "final" not in line]
+    lines = [json.dumps(line, ensure_ascii=False) + "\n" for line in kept]
+    write_text(folder / "scores.jsonl", "".join(lines))
 
 
 def _compare(before: Mapping[str, Any], now: Mapping[str, Any]) -> None:

@@ -1,5 +1,6 @@
 """Ctrl-C and SIGTERM while training: the step at hand is finished and saved; a second one leaves at once."""
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -18,6 +19,7 @@ class Interrupts:
         if self.wanted:
             raise KeyboardInterrupt
         self.wanted = True
+        os.write(2, b"\nfinishing the step and saving; once more to leave at once\n")  # print may be at work right now
 
 
 @contextmanager

@@ -22,6 +22,7 @@ from qkv.store import new_folder
 from qkv.tasks.task import Position, Prepared, Scores, Task
 from qkv.train import averaging, checkpoint, estimate, randomness
 from qkv.train.averaging import MovingAverage
+from qkv.train.board import Board, require_board
 from qkv.train.checkpoint import State, weights_file
 from qkv.train.devices import accelerator_for
 from qkv.train.folder import append_scores, claimed, describe_run, truncate_scores
@@ -60,6 +61,7 @@ class Training:
     average: MovingAverage | None
     state: State
     show: Display
+    board: Board | None
     epoch_length: Callable[[int], int]
     total_steps: int | None  # for cosine and for the time left
 
@@ -89,42 +91,46 @@ def train(run: Run) -> Result:
     task = tasks.find(run.task)(**run.learn)
     if run.loop.best and run.loop.best not in task.higher_is_better:
         raise ConfigError(f"loop.best is {run.loop.best!r}", remedy=nearest(run.loop.best, task.higher_is_better))
+    if run.loop.tensorboard:
+        require_board()
     accelerator = accelerator_for(run)
     first = accelerator.is_main_process
     show = Display(getattr(task, "unit", "targets"), silent=not first)
 
-    with noticed() as interrupts, claimed(run) if first else nullcontext(), show:
+    with claimed(run) if first else nullcontext(), show:
         accelerator.wait_for_everyone()
         saved = checkpoint.latest(run.out)
         if saved and saved[1].finished and _why_ended(run.loop, saved[1]):
             show.say(f"{run.out} is finished ({saved[1].finished['why']})")
             return _conclude(task, run, saved[1], show)
         training = _begin(run, task, accelerator, saved, show)
-        if _interrupted(training, interrupts):
-            _save(training)
-            step = training.state.step
-            show.say(f"stopped at step {step}; go on with: qkv train --config {run.out / 'run.yaml'}")
-            return Result(run.out, step, (training.state.best or {}).get("scores", {}), interrupted=True)
+        with noticed() as interrupts:
+            interrupted = _loop(training, interrupts)
+            if interrupted:
+                _save(training)
+        if interrupted:
+            state = training.state
+            show.say(f"stopped at step {state.step}; go on with: qkv train --config {run.out / 'run.yaml'}")
+            return Result(run.out, state.step, (state.best or {}).get("scores", {}), interrupted=True)
         _finish(training)
         return _conclude(task, run, training.state, show)
 
 
-def _interrupted(training: Training, interrupts: Interrupts) -> bool:
+def _loop(training: Training, interrupts: Interrupts) -> bool:
     """The loop itself. True if someone asked to stop, false if the run is at its end."""
     run, state, accelerator = training.run, training.state, training.accelerator
     ranks, rank = accelerator.num_processes, accelerator.process_index
     begun = time.monotonic() - state.seconds
 
-    while not _why_ended(run.loop, state):
+    while not _limit(run.loop, state):
         step_began = time.monotonic()
         group, following = step_group(training.epoch_length, state.position, ranks * run.optimize.accumulate)
         # The whole step's batches are read first: its gradient is divided by the number of their real targets.
         batches = [(at, training.prepared.train.batch(at), weight) for at, weight in rank_share(group, ranks, rank)]
-        targets = sum(batch.targets for _, batch, weight in batches if weight)
+        own_targets = sum(batch.targets for _, batch, weight in batches if weight)
         state.seconds = step_began - begun
-        targets, stop, late = _agree(
-            accelerator, targets, interrupts.wanted, rank == 0 and _late(run.loop, state.seconds)
-        )
+        late = rank == 0 and _late(run.loop, state.seconds)
+        targets, stop, late = _agree(accelerator, own_targets, interrupts.wanted, late)
         if stop or late:
             return bool(stop)
 
@@ -133,9 +139,13 @@ def _interrupted(training: Training, interrupts: Interrupts) -> bool:
         if training.average:
             training.average.update(state.step)
         state.position = following
-        for name, value in {**sums, "targets": targets, "seconds": time.monotonic() - step_began}.items():
+        seconds = time.monotonic() - step_began
+        state.seconds += seconds
+        for name, value in {**sums, "targets": targets, "seconds": seconds}.items():
             state.window[name] = state.window.get(name, 0.0) + value
 
+        loss = sums["loss"] / max(own_targets, 1)
+        training.show.step(state.step, state.position.epoch, loss, targets, seconds, *_done(training))
         if state.step % run.loop.log_every == 0:
             _log(training)
         if training.prepared.dev and state.step % run.loop.evaluate_every == 0:
@@ -164,8 +174,7 @@ def _update(training: Training, batches: list[tuple[Position, Any, int]], target
             total, parts = training.learner(batch.to(accelerator.device))
             # DDP takes the mean over the ranks of what is here a part of a sum: hence their number.
             accelerator.backward(total * (weight * accelerator.num_processes / targets))
-        if weight:
-            losses.append({"loss": total.detach(), **parts})
+        losses.append({"loss": total.detach(), **parts})
 
     accelerator.unscale_gradients(optimizer)
     weights = [parameter for parameter in training.model.parameters() if parameter.grad is not None]
@@ -176,11 +185,15 @@ def _update(training: Training, batches: list[tuple[Position, Any, int]], target
     else:
         state.skipped += 1
         if accelerator.scaler is None or state.skipped > MOST_SKIPPED:
-            raise _not_finite(training, [position for position, _, weight in batches if weight], losses)
-    if run.optimize.clip and length > run.optimize.clip:
+            raise _not_finite(training, [position for position, *_ in batches], losses)
+    if run.optimize.clip and math.isfinite(length) and length > run.optimize.clip:
         nn.utils.clip_grads_with_norm_(weights, run.optimize.clip, norm)
     optimizer.step()
-    return {name: sum(loss[name].item() for loss in losses) for name in losses[0]} if losses else {}
+    # A batch of weight 0 adds nothing, but every rank must know the same names.
+    return {
+        name: sum(loss[name].item() for loss, (*_, weight) in zip(losses, batches, strict=True) if weight)
+        for name in losses[0]
+    }
 
 
 def _begin(run: Run, task: Task, accelerator: Accelerator, saved: tuple[Path, State] | None, show: Display) -> Training:
@@ -216,6 +229,8 @@ def _begin(run: Run, task: Task, accelerator: Accelerator, saved: tuple[Path, St
             state.window = {}  # its sums are those of all ranks
         show.say(f"going on from step {state.step}")
     else:
+        if accelerator.is_main_process:
+            truncate_scores(run.out, -1)  # of a run that was killed before its first checkpoint
         batch = prepared.train.batch(Position()).to(accelerator.device)
         with accelerator.autocast():
             cost = estimate.probe(model, lambda: learner(batch)[0] / max(batch.targets, 1))
@@ -224,8 +239,21 @@ def _begin(run: Run, task: Task, accelerator: Accelerator, saved: tuple[Path, St
     learner, optimizer = accelerator.prepare(learner, optimizer)
     if accelerator.scaler and state.scaler:
         accelerator.scaler.load_state_dict(state.scaler)
+    board = Board(run.out, state.step) if run.loop.tensorboard and accelerator.is_main_process else None
     return Training(
-        run, task, prepared, accelerator, model, learner, optimizer, average, state, show, epoch_length, total_steps
+        run,
+        task,
+        prepared,
+        accelerator,
+        model,
+        learner,
+        optimizer,
+        average,
+        state,
+        show,
+        board,
+        epoch_length,
+        total_steps,
     )
 
 
@@ -242,7 +270,7 @@ def _prepare(task: Task, run: Run, first: bool) -> Prepared:
 
 def _log(training: Training) -> None:
     """A line of training loss: the mean over the targets since the last one."""
-    run, state, show = training.run, training.state, training.show
+    state, show = training.state, training.show
     _gather_window(training)
     window, state.window = state.window, {}
     if not training.accelerator.is_main_process:
@@ -252,8 +280,13 @@ def _log(training: Training) -> None:
     line |= {name: value / targets for name, value in window.items()}
     line["lr"] = training.optimizer.param_groups[0]["lr"]
     line |= {f"{show.unit}_per_second": round(targets / seconds, 1), "seconds": round(state.seconds, 1)}
-    append_scores(run.out, line)
-    show.step(line, *_done(training))
+    _record(training, line)
+
+
+def _record(training: Training, line: dict[str, Any]) -> None:
+    append_scores(training.run.out, line)
+    if training.board:
+        training.board.add(line)
 
 
 def _evaluate(training: Training) -> None:
@@ -273,7 +306,7 @@ def _evaluate(training: Training) -> None:
             state.waited += 1
     if training.accelerator.is_main_process:
         line = {"step": state.step, "epoch": state.position.epoch, "dev": scores.values}
-        append_scores(run.out, line | ({"signatures": scores.signatures} if scores.signatures else {}))
+        _record(training, line | ({"signatures": scores.signatures} if scores.signatures else {}))
     training.show.say(f"step {state.step}  dev: {words(scores.values)}" + ("" if state.waited else "  (best)"))
     for sample in scores.samples:
         training.show.say(sample)
@@ -356,7 +389,7 @@ def _finish(training: Training) -> None:
         save_model(model, run.out, run.model)
         if hasattr(task, "finish"):
             task.finish(model.eval(), training.prepared, run.out)
-    append_scores(run.out, {"step": state.step, "final": scores, "weights": what})
+    _record(training, {"step": state.step, "final": scores, "weights": what})
     checkpoint.mark_finished(run.out, state)
 
 
@@ -370,14 +403,19 @@ def _conclude(task: Task, run: Run, state: State, show: Display) -> Result:
 
 
 def _why_ended(loop: Loop, state: State) -> str:
-    """The limit that was reached, or nothing."""
+    """The limit or the time that was reached, or nothing."""
+    return _limit(loop, state) or (f"{loop.minutes:g} minutes" if _late(loop, state.seconds) else "")
+
+
+def _limit(loop: Loop, state: State) -> str:
+    """The limit that was reached, or nothing; every process finds the same, which it could not of the clock."""
     if loop.most_steps and state.step >= loop.most_steps:
         return f"{state.step} steps"
     if loop.epochs and state.position.epoch >= loop.epochs:
         return f"{loop.epochs} epochs"
     if loop.patience and state.waited >= loop.patience:
         return f"no better score in {loop.patience} evaluations"
-    return f"{loop.minutes:g} minutes" if _late(loop, state.seconds) else ""
+    return ""
 
 
 def _late(loop: Loop, seconds: float) -> bool:

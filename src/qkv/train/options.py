@@ -67,7 +67,7 @@ def to_mapping(run: Run) -> dict[str, Any]:
     values = {field.name: _plain(getattr(run, field.name)) for field in dataclasses.fields(run)}
     for key in getattr(tasks.find(run.task), "from_codec", ()):
         values["size"].pop(key, None)
-    return values
+    return {key: value for key, value in values.items() if value != {}}
 
 
 def to_yaml(run: Run) -> str:
@@ -165,10 +165,8 @@ def _parser(task: type, model: type, filled: set[str]) -> ArgumentParser:
     for action in parser._actions:
         if action.dest in ("data", "size"):
             action.metavar, action.help = short[action.dest]
-        elif (
-            action.dest in ("learn", "optimize", "loop", "spread")
-            or action.dest.startswith("data.")
-            and "CONFIG" in str(action.metavar)
+        elif action.dest in ("learn", "optimize", "loop", "spread") or (
+            action.dest.startswith("data.") and "CONFIG" in str(action.metavar)
         ):
             action.help = SUPPRESS
     return parser

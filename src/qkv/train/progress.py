@@ -2,8 +2,8 @@
 
 import sys
 import time
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
@@ -11,6 +11,7 @@ from rich.progress import BarColumn, Progress, TextColumn
 __all__ = ["Display", "clock", "words"]
 
 PLAIN_SECONDS = 10  # between plain lines, where there is no terminal
+SMOOTHING = 0.9  # of the rate and loss that are shown: about the last 10 steps
 
 
 class Display:
@@ -25,11 +26,12 @@ class Display:
         self.console = Console(
             file=sys.stdout, quiet=silent, highlight=False, markup=False, emoji=False, soft_wrap=True
         )
-        self._bar = Progress(
-            TextColumn("{task.description}", markup=False), BarColumn(bar_width=20), console=self.console, transient=True
-        ) if self.console.is_terminal and not silent else None  # fmt: skip
-        self._task = self._bar.add_task("starting", total=1.0) if self._bar else None
+        moving = self.console.is_terminal and not silent
+        self._bar = Progress(BarColumn(12), TextColumn("{task.description}", markup=False), console=self.console,
+                             transient=True) if moving else None  # fmt: skip
+        self._line = self._bar.add_task("starting", total=1.0) if self._bar else None
         self._shown = 0.0
+        self._smooth: dict[str, float] = {}
 
     def __enter__(self) -> "Display":
         if self._bar:
@@ -44,17 +46,28 @@ class Display:
         """A line that stays."""
         self.console.print(text)
 
-    def step(self, line: dict[str, Any], done: float, left: float | None) -> None:
-        """Where training is: a line of training loss, the part done (0 to 1), and the seconds left if known."""
-        text = (
-            f"step {line['step']}  epoch {line['epoch']}  loss {line['loss']:.4f}  "
-            f"{line[f'{self.unit}_per_second']:,.0f} {self.unit}/s"
-        ) + (f"  {clock(left)} left" if left is not None else "")
+    def step(
+        self, step: int, epoch: int, loss: float, targets: int, seconds: float, done: float, left: float | None
+    ) -> None:
+        """Where training is.
+
+        Args:
+            loss, targets, seconds: of the step that was made: mean loss of a target, targets, seconds it took.
+            done, left: the part of the run that is done (0 to 1) and the seconds left, if they are known.
+        """
+        for name, value in {"loss": loss, "targets": targets, "seconds": seconds}.items():
+            self._smooth[name] = SMOOTHING * self._smooth.get(name, value) + (1 - SMOOTHING) * value
+        now = time.monotonic()
+        if self._bar is None and now - self._shown < PLAIN_SECONDS:
+            return
+        rate = self._smooth["targets"] / self._smooth["seconds"]
+        text = f"step {step}  epoch {epoch}  loss {self._smooth['loss']:.4f}  {rate:,.0f} {self.unit}/s"
+        text += f"  {clock(left)} left" if left is not None else ""
         if self._bar:
-            self._bar.update(self._task, description=text, completed=min(done, 1.0))
-        elif time.monotonic() - self._shown >= PLAIN_SECONDS:
-            self._shown = time.monotonic()
+            self._bar.update(self._line, description=text, completed=min(done, 1.0))
+        else:
             self.console.print(text)
+            self._shown = now
 
 
 def clock(seconds: float) -> str:
@@ -64,6 +77,6 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02d}:{whole % 60:02d}" if hours else f"{minutes}:{whole % 60:02d}"
 
 
-def words(scores: dict[str, float]) -> str:
+def words(scores: Mapping[str, float]) -> str:
     """``loss 1.2345  bleu 30.12``."""
     return "  ".join(f"{name} {value:.4g}" for name, value in scores.items())

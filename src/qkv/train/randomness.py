@@ -1,4 +1,4 @@
-"""Dropout and the like as a pure function of the batch: its random numbers depend on (seed, epoch, batch) and nothing else.
+"""Dropout and the like as a pure function of the batch: its random numbers depend on (seed, epoch, batch) alone.
 
 So there is no random state to save or to restore, a resumed run drops what the unbroken one would have, and two
 processes drop what one would have.

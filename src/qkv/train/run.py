@@ -25,7 +25,7 @@ class Optimize:
     """Learning rate at its peak, reached when warm-up ends. The rate of Vaswani et al. 2017 is 1/sqrt(dim * warmup)."""
 
     schedule: Schedule = "inverse-sqrt"
-    """After warm-up: inverse-sqrt (Noam; Vaswani et al. 2017, eq. 3), cosine down to 0 at the last step, or constant."""
+    """After warm-up: inverse-sqrt (Noam; Vaswani et al. 2017, eq. 3), cosine to 0 at the last step, or constant."""
 
     warmup: int = 1000
     """Steps in which the learning rate grows linearly from 0 to its peak."""
@@ -96,7 +96,7 @@ class Loop:
     """At the end, also try the mean of the weights at the last so many evaluations; 1 is no averaging."""
 
     ema: float = 0.0
-    """Decay of an exponential moving average of the weights (0.999, say), which is then what is evaluated and kept; 0 is none."""
+    """Decay of a moving average of the weights (0.999, say), which is then what is evaluated and kept; 0 is none."""
 
     precision: Precision = "auto"
     """fp32, bf16 or fp16; auto takes bf16 or fp16 on a GPU that is good at it, and fp32 everywhere else."""
@@ -129,7 +129,7 @@ class Spread:
     """auto (a GPU if there is one), cpu, cuda, cuda:1, mps."""
 
     threads: int | None = None
-    """CPU threads of each process; all cores if not given. Other threads, other rounding: resume with the same number."""
+    """CPU threads of each process; all cores if not given. Other threads round otherwise: resume with as many."""
 
     def __post_init__(self):
         if self.device.split(":")[0] not in ("auto", "cpu", "cuda", "mps", "xpu"):

@@ -6,7 +6,6 @@ the two sides have a vocabulary each), ``source.spm``, ``target.spm``, and ``mod
 Nothing that is read here can run code.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from pickle import UnpicklingError
@@ -21,12 +20,9 @@ from qkv.errors import RunError
 from qkv.models.saved import build, fill, load_model, save_model
 from qkv.models.transformer_names import marian, marian_config, marian_config_of
 from qkv.store import read_json, read_tensors, write_json, write_tensors
+from qkv.tasks.settings import read_settings, write_settings
 
-__all__ = ["DECODING", "export_marian", "import_marian", "read_decoding"]
-
-DECODING = "decoding.json"
-"""File of a run: how its maker decodes. Keys ``beam``, ``length_penalty``, ``length_penalty_rule``, ``longest`` (most
-words of an output, the end mark among them) and ``never`` (ids that no output may hold)."""
+__all__ = ["export_marian", "import_marian"]
 
 FILES = (
     "config.json", "generation_config.json", "tokenizer_config.json", "vocab.json", "target_vocab.json",
@@ -64,7 +60,7 @@ def import_marian(name: str, out: str | Path) -> list[str]:
     decoding, notes = _read_decoding(folder, config, ours.target_words, codec)
     save_model(model, out)
     codec.save(out / "codec")
-    write_json(out / DECODING, decoding)
+    write_settings(out, **decoding)
     count = sum(weight.numel() for weight in model.parameters())
     return [f"{name}: a Marian model of {count / 1e6:.1f} million weights, {ours.source_words} words", *notes]
 
@@ -94,16 +90,16 @@ def export_marian(run: str | Path, out: str | Path) -> None:
         "decoder_start_token_id": codec.start,
     }
     separate = codec.source.numbers != codec.target.numbers
-    decoding = read_json(run / DECODING) if (run / DECODING).is_file() else {}
-    longest = decoding.get("longest", 512)
+    settings = read_settings(run)
+    search, longest = settings.get("search", {}), settings.get("longest", 512)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / "config.json", {**config, **ids, "max_position_embeddings": max(longest, 512)})
     write_json(out / "generation_config.json", {
         **ids,
-        "num_beams": decoding.get("beam", 1),
-        "length_penalty": decoding.get("length_penalty", 1.0),
+        "num_beams": search.get("beam", 1),
+        "length_penalty": search.get("length_penalty", 1.0),
         "max_length": longest,
-        "bad_words_ids": [[i] for i in decoding.get("never", [codec.pad])],
+        "bad_words_ids": [[i] for i in settings.get("never", [codec.pad])],
     })  # fmt: skip
     write_json(out / "tokenizer_config.json", {
         "tokenizer_class": "MarianTokenizer", "separate_vocabs": separate, "model_max_length": longest,
@@ -114,7 +110,7 @@ def export_marian(run: str | Path, out: str | Path) -> None:
         write_json(out / "target_vocab.json", codec.target.numbers)
     (out / "source.spm").write_bytes(codec.source.model)
     (out / "target.spm").write_bytes(codec.target.model)
-    write_tensors(out / "model.safetensors", marian(model.config.tie).save(model.state_dict()))
+    write_tensors(out / "model.safetensors", marian(model.config.tie).save(model.state_dict()), {"format": "pt"})
 
 
 def find_published(name: str, files: tuple[str, ...]) -> Path:
@@ -198,16 +194,13 @@ def _read_decoding(
         if told.get(key, neutral) not in (neutral, None):
             notes.append(f"not done here: its maker decodes with {key} {told[key]}")
     decoding = {
-        "beam": told.get("num_beams") or 1,
-        "length_penalty": float(told.get("length_penalty", 1.0)),
-        "length_penalty_rule": "hf",
+        "search": {
+            "beam": told.get("num_beams") or 1,
+            "length_penalty": float(told.get("length_penalty", 1.0)),
+            "length_penalty_rule": "hf",
+        },
         "longest": told.get("max_length") or config.get("max_position_embeddings") or 512,
         "never": sorted(never),
     }
     return decoding, notes
 
-
-def read_decoding(run: str | Path) -> dict[str, Any]:
-    """What `DECODING` says in a run; an empty table for a run that has none (our own)."""
-    file = Path(run) / DECODING
-    return json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}

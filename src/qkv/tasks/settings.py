@@ -1,0 +1,26 @@
+"""How a run answers: the file ``answer.json`` in its folder.
+
+Keys: ``task``; ``search`` (beam, length_penalty, length_penalty_rule); ``reader`` (where alignments are read, see
+`qkv.look.alignment.Reader`); ``longest`` (most tokens of an output) and ``never`` (ids that no output may hold), which
+imported runs bring from their makers.
+"""
+
+from pathlib import Path
+from typing import Any
+
+from qkv.store import read_json, write_json
+
+__all__ = ["read_settings", "write_settings"]
+
+FILE = "answer.json"
+
+
+def read_settings(folder: Path | str) -> dict[str, Any]:
+    """All that is set; nothing for a run that has not been finished."""
+    file = Path(folder) / FILE
+    return read_json(file) if file.is_file() else {}
+
+
+def write_settings(folder: Path | str, **changes: Any) -> None:
+    """Change some settings of a run, and keep the others."""
+    write_json(Path(folder) / FILE, {"task": "translate"} | read_settings(folder) | changes)
