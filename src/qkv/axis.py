@@ -37,10 +37,11 @@ class Tokens:
         for position, (start, end) in enumerate(self.spans):
             inside = self.text[start:end]
             start += len(inside) - len(inside.lstrip())  # a piece may carry the blank before its word
-            if start >= end:
+            place = bisect.bisect_right(ends, start)  # a piece that is only a blank belongs to the word after it
+            if not inside or place == len(runs):
                 words.append(Word(self.pieces[position], (position,), (start, start), mark=True))
                 continue
-            run = runs[bisect.bisect_right(ends, start)]
+            run = runs[place]
             if words and words[-1].span == run and not words[-1].mark:
                 words[-1] = replace(words[-1], positions=(*words[-1].positions, position))
             else:

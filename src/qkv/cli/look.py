@@ -42,7 +42,6 @@ def look(
     from dataclasses import replace
 
     from qkv.cli.devices import prepare_device
-    from qkv.look.write import write
     from qkv.tasks.load import load
 
     translator = load(run, prepare_device(device, threads))
@@ -51,7 +50,7 @@ def look(
     else:
         answer = next(translator.score([(text, target)]))
     seen = translator.look_at(answer, layers=layers, heads=heads)
-    write(seen, out)
+    seen.save(out)
     print(answer.text)
     print(f"wrote {out}: {len(seen)} layers")
 

@@ -5,8 +5,8 @@ import json
 import re
 from pathlib import Path
 
-from qkv.data.formats import TABLES, open_bytes
-from qkv.data.lines import raw_lines
+from qkv.data.formats import TABLES
+from qkv.data.lines import open_lines, raw_lines
 from qkv.errors import ConfigError, DataError
 
 __all__ = ["find_parts", "find_sides"]
@@ -85,7 +85,7 @@ def _names(path: Path) -> tuple[list[str], bool]:
         import pyarrow.parquet
 
         return pyarrow.parquet.read_schema(path).names, True
-    with open_bytes(str(path)) as stream:
+    with open_lines(path) as stream:
         text = (next(raw_lines(stream), None) or b"").decode("utf-8", errors="replace").lstrip("\ufeff").rstrip("\r")
     if kind == ".csv":
         return next(csv.reader([text]), []), True

@@ -5,7 +5,6 @@ A `Corpus` yields a `Pair` for every line, row or record, good or bad; what is w
 """
 
 import csv
-import gzip
 import hashlib
 import io
 import json
@@ -15,12 +14,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
-from qkv.data.lines import raw_lines
+from qkv.data.lines import open_lines, raw_lines
 from qkv.errors import DataError, nearest
 
-__all__ = ["TABLES", "Corpus", "Pair", "open_bytes", "open_corpus"]
+__all__ = ["TABLES", "Corpus", "Pair", "open_corpus"]
 
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # ours -> the usual name in a dataset
@@ -138,13 +137,8 @@ def _side(prefix: Path, suffix: str) -> Path | None:
     return next((prefix.with_name(name) for name in names if prefix.with_name(name).is_file()), None)
 
 
-def open_bytes(name: str) -> BinaryIO:
-    """A file as bytes, unpacked if its name ends in ``.gz``."""
-    return gzip.open(name, "rb") if name.endswith(".gz") else open(name, "rb")  # type: ignore[return-value]
-
-
 def _refuse_utf16(file: Path) -> None:
-    with _readable(file), open_bytes(str(file)) as stream:
+    with _readable(file), open_lines(file) as stream:
         if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
             raise DataError("the file is UTF-16", expected="UTF-8", remedy="iconv -f UTF-16 -t UTF-8", file=file)
 
@@ -152,7 +146,7 @@ def _refuse_utf16(file: Path) -> None:
 def _read_parallel(corpus: Corpus) -> Iterator[Pair]:
     """Goes on to the end of the longer file: a missing line is a pair with a None side and a word about it."""
     ended = object()
-    with open_bytes(corpus.source_file) as left, open_bytes(corpus.target_file) as right:
+    with open_lines(corpus.source_file) as left, open_lines(corpus.target_file) as right:
         sides = zip_longest(raw_lines(left), raw_lines(right), fillvalue=ended)
         for number, (source, target) in enumerate(sides, start=1):
             if source is ended or target is ended:
@@ -163,7 +157,7 @@ def _read_parallel(corpus: Corpus) -> Iterator[Pair]:
 
 def _columns(path: Path, kind: str, source: str, target: str) -> tuple[str, str]:
     """Names of the two columns if the first line has them, positions "0" and "1" for a TSV without a header."""
-    with _readable(path), open_bytes(str(path)) as stream:
+    with _readable(path), open_lines(path) as stream:
         first = next(raw_lines(stream), None) or b""
     text = first.decode("utf-8", errors="replace").lstrip("\ufeff").rstrip("\r")
     names = next(csv.reader([text]), []) if kind == "csv" else text.split("\t")
@@ -183,7 +177,7 @@ def _columns(path: Path, kind: str, source: str, target: str) -> tuple[str, str]
 
 
 def _read_tsv(corpus: Corpus) -> Iterator[Pair]:
-    with open_bytes(corpus.source_file) as stream:
+    with open_lines(corpus.source_file) as stream:
         lines = enumerate(raw_lines(stream), start=1)
         source, target, width = 0, 1, None
         if corpus.source:
@@ -205,7 +199,7 @@ def _read_tsv(corpus: Corpus) -> Iterator[Pair]:
 
 def _read_csv(corpus: Corpus) -> Iterator[Pair]:
     with ExitStack() as stack:
-        stream = stack.enter_context(open_bytes(corpus.source_file))
+        stream = stack.enter_context(open_lines(corpus.source_file))
         # Bytes that are not UTF-8 come through as lone surrogates and are found when the field is encoded again.
         text = stack.enter_context(io.TextIOWrapper(stream, "utf-8-sig", errors="surrogateescape", newline=""))
         rows = csv.reader(text)
@@ -234,7 +228,7 @@ def _field(text: str) -> bytes:
 
 
 def _read_jsonl(corpus: Corpus) -> Iterator[Pair]:
-    with open_bytes(corpus.source_file) as stream:
+    with open_lines(corpus.source_file) as stream:
         for number, raw in enumerate(raw_lines(stream), start=1):
             if raw is None:
                 yield Pair(number, None, None)

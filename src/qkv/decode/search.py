@@ -155,12 +155,11 @@ def search(
         logits, state = model.step(state, tokens)
         forced = [prefixes[s][length] if prefixes and length < len(prefixes[s]) else None for s in alive]
         log_sum = logits.float().logsumexp(-1, keepdim=True)  # before anything is forbidden: a score is the model's own
+        wanted = {row: (word, logits[row, :, word].clone()) for row, word in enumerate(forced) if word is not None}
         logits[..., list(marks.never)] = float("-inf")
-        for row, word in enumerate(forced):
-            if word is not None:
-                kept = logits[row, :, word].clone()
-                logits[row] = float("-inf")
-                logits[row, :, word] = kept
+        for row, (word, kept) in wanted.items():
+            logits[row] = float("-inf")
+            logits[row, :, word] = kept
         if draws:
             parents, words, gains = draws.next(logits, log_sum, length, alive, beams)
         else:

@@ -89,6 +89,10 @@ class Task(Protocol):
         """The codec that its ``save`` left in a folder."""
         ...
 
+    def inherit(self, init: Path, folder: Path) -> None:
+        """Called once when a run starts from another, if there is such a method: what else is taken over from it."""
+        ...
+
     def config(self, codec: Any, size: Any) -> Any:
         """The model's config with what only the codec knows filled in (vocabulary sizes, classes)."""
         ...

@@ -21,7 +21,7 @@ from qkv.layers.cross_entropy import linear_cross_entropy
 from qkv.layers.listen import Listener, listen
 from qkv.look.alignment import choose_reader
 from qkv.tasks.scores import text_scores
-from qkv.tasks.settings import write_settings
+from qkv.tasks.settings import read_settings, write_settings
 from qkv.tasks.task import Loss, Prepared, Scores
 from qkv.tasks.translator import Translator
 
@@ -69,6 +69,11 @@ class Translate:
     def load_codec(self, folder: Path) -> Codec:
         """The codec of a run that is gone on with or fine-tuned."""
         return Codec.load(folder)
+
+    def inherit(self, init: Path, folder: Path) -> None:
+        """What a fine-tuned run takes over beside weights and codec: how its first run searches."""
+        settings = read_settings(init)
+        write_settings(folder, **{key: settings[key] for key in ("search", "longest", "never") if key in settings})
 
     def config(self, codec: Codec, size: Any) -> Any:
         """The model's config with the codec's vocabulary sizes; tables of separate vocabularies cannot be one."""
@@ -139,7 +144,8 @@ class Translate:
 @contextmanager
 def _looks(model: nn.Module) -> Iterator[tuple[Listener, Listener]]:
     """Hear the first head of the first cross-attention, and all of the last one."""
-    cross = [layer for layer in model.modules() if isinstance(layer, Attention) and layer.between[0] != layer.between[1]]
+    layers = [layer for layer in model.modules() if isinstance(layer, Attention)]
+    cross = [layer for layer in layers if layer.between[0] != layer.between[1]]
     if len(cross) < 2:
         raise ConfigError("learn.align needs two cross-attentions", remedy="use two decoder blocks or more")
     with listen(cross[0], slice(1)) as keeps, listen(cross[-1]) as finds:

@@ -263,6 +263,8 @@ def _prepare(task: Task, run: Run, first: bool) -> Prepared:
     known = own if own.exists() else run.init / "codec" if run.init else None
     prepared = task.prepare(run.data, run.out, run.seed, task.load_codec(known) if known else None)
     if first and not own.exists():
+        if run.init and hasattr(task, "inherit"):
+            task.inherit(run.init, run.out)
         with new_folder(own) as partial:
             prepared.codec.save(partial)
     return prepared
