@@ -2,7 +2,7 @@
 
 A model offers three functions. ``start(...)`` reads its input once; ``step(state, tokens)`` gives the logits of the
 word after the newest token of each hypothesis; ``select(state, parents, sentences)`` makes each new hypothesis go on
-from its parent and drops the sentences that are done. Nothing here knows what the state is.
+from its parent and drops the sentences that are done; a state that was given to ``step`` or ``select`` is used up. Nothing here knows what the state is.
 """
 
 from dataclasses import dataclass
@@ -16,6 +16,9 @@ from torch import Tensor
 from qkv.errors import ConfigError
 
 __all__ = ["Generator", "Hypothesis", "Marks", "Sampling", "Search", "search"]
+
+
+BLOCK = 128  # words whose maximum is looked at before the words themselves
 
 
 class Generator(Protocol):
@@ -154,16 +157,16 @@ def search(
     while alive:
         logits, state = model.step(state, tokens)
         forced = [prefixes[s][length] if prefixes and length < len(prefixes[s]) else None for s in alive]
-        log_sum = logits.float().logsumexp(-1, keepdim=True)  # before anything is forbidden: a score is the model's own
-        wanted = {row: (word, logits[row, :, word].clone()) for row, word in enumerate(forced) if word is not None}
-        logits[..., list(marks.never)] = float("-inf")
+        log_chances = logits.float().log_softmax(-1)  # before anything is forbidden: a score is the model's own
+        wanted = {row: (word, log_chances[row, :, word].clone()) for row, word in enumerate(forced) if word is not None}
+        log_chances[..., list(marks.never)] = float("-inf")
         for row, (word, kept) in wanted.items():
-            logits[row] = float("-inf")
-            logits[row, :, word] = kept
+            log_chances[row] = float("-inf")
+            log_chances[row, :, word] = kept
         if draws:
-            parents, words, gains = draws.next(logits, log_sum, length, alive, beams)
+            parents, words, gains = draws.next(log_chances, length, alive, beams)
         else:
-            parents, words, gains = _best(logits, log_sum, sums, beams)
+            parents, words, gains = _best(log_chances, sums, beams)
         length += 1
         totals = sums.gather(1, parents) + gains
         ended = (words == marks.end) & (totals > float("-inf"))
@@ -204,6 +207,7 @@ def search(
             break
         kept = None
         if len(staying) < len(alive):
+            staying = _close_gaps(staying)
             kept = torch.tensor(staying, device=device)
             alive = [alive[row] for row in staying]
             history, scores, sums, words = (x[kept] for x in (history, scores, sums, words))
@@ -214,8 +218,7 @@ def search(
 
 
 def _best(
-    logits: Float[Tensor, "sentence beam word"],
-    log_sum: Float[Tensor, "sentence beam 1"],
+    log_chances: Float[Tensor, "sentence beam word"],
     sums: Float[Tensor, "sentence beam"],
     beams: int,
 ) -> tuple[Tensor, Tensor, Tensor]:
@@ -223,16 +226,31 @@ def _best(
 
     The best of each hypothesis are found first, so that the whole vocabulary is never sorted, added to or copied.
     """
-    wanted = min(2 * beams, logits.shape[-1])
-    if beams == 1:
-        best = logits.max(-1, keepdim=True)  # greedy: the end mark needs no second place beside it
-        top, words = best.values, best.indices
-    else:
-        top, words = logits.topk(wanted, -1)
-    gains = top.float() - log_sum.float()
+    # Greedy needs one: the end mark needs no second place beside it.
+    gains, words = _largest(log_chances, 1 if beams == 1 else min(2 * beams, log_chances.shape[-1]))
     totals = (sums[:, :, None] + gains).flatten(1)
     order = totals.sort(dim=-1, descending=True, stable=True).indices[:, : 2 * beams]
-    return order // top.shape[-1], words.flatten(1).gather(1, order), gains.flatten(1).gather(1, order)
+    return order // gains.shape[-1], words.flatten(1).gather(1, order), gains.flatten(1).gather(1, order)
+
+
+def _largest(values: Float[Tensor, "sentence beam word"], count: int) -> tuple[Tensor, Tensor]:
+    """As ``values.topk(count)``. The largest are in the blocks with the largest maxima, which are quickly found."""
+    blocks = values.shape[-1] // BLOCK
+    if blocks <= 2 * count:
+        return values.topk(count, -1)
+    whole, rest = values[..., : blocks * BLOCK].unflatten(-1, (blocks, BLOCK)), values[..., blocks * BLOCK :]
+    chosen = whole.amax(-1).topk(count, -1).indices
+    inside = whole.gather(-2, chosen[..., None].expand(*chosen.shape, BLOCK)).flatten(-2)
+    largest, place = torch.cat([inside, rest], -1).topk(count, -1)
+    number = chosen.gather(-1, (place // BLOCK).clamp_max(count - 1)) * BLOCK + place % BLOCK
+    return largest, torch.where(place < count * BLOCK, number, place + (blocks - count) * BLOCK)
+
+
+def _close_gaps(staying: list[int]) -> list[int]:
+    """The rows that stay, ordered so that as few as can be change their place: the last ones fill the gaps."""
+    last = [row for row in staying if row >= len(staying)]
+    here = set(staying)
+    return [row if row in here else last.pop() for row in range(len(staying))]
 
 
 def _follow(values: Tensor, parents: Int[Tensor, "sentence beam"]) -> Tensor:
@@ -276,9 +294,9 @@ class _Draws:
         self.sampling = sampling
         self.streams = [[np.random.default_rng([sampling.seed, line, n]) for n in range(samples)] for line in lines]
 
-    def next(self, logits, log_sum, length, alive, samples):
+    def next(self, log_chances, length, alive, samples):
         """One word for each sample of each sentence, by the chances of the trimmed distribution."""
-        chances = (logits.float() / self.sampling.temperature).softmax(-1)
+        chances = (log_chances / self.sampling.temperature).softmax(-1)
         if chances.shape[1] < samples:
             chances = chances.expand(-1, samples, -1)
         ranked, words = chances.sort(dim=-1, descending=True, stable=True)
@@ -287,12 +305,12 @@ class _Draws:
         if self.sampling.top_k:
             keep[..., self.sampling.top_k :] = False
         mass = (ranked * keep).cumsum(-1)
-        points = torch.tensor([[stream.random() for stream in self.streams[s]] for s in alive], device=logits.device)
+        points = torch.tensor([[stream.random() for stream in self.streams[s]] for s in alive], device=log_chances.device)
         place = (mass < (points[..., None] * mass[..., -1:])).sum(-1, keepdim=True)
         place = place.clamp_max(keep.sum(-1, keepdim=True) - 1)
         chosen = words.gather(-1, place)
-        parents = torch.arange(samples, device=logits.device).expand(len(alive), samples)
+        parents = torch.arange(samples, device=log_chances.device).expand(len(alive), samples)
         if length == 0:
             parents = torch.zeros_like(parents)
-        gains = (logits - log_sum).expand(-1, samples, -1) if logits.shape[1] < samples else logits - log_sum
-        return parents, chosen[..., 0], gains.gather(-1, chosen)[..., 0].float()
+        gains = log_chances.expand(-1, samples, -1) if log_chances.shape[1] < samples else log_chances
+        return parents, chosen[..., 0], gains.gather(-1, chosen)[..., 0]

@@ -3,10 +3,12 @@
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from qkv.layers.linear import Linear
 from qkv.layers.mask import EVERYTHING, Mask
 from qkv.layers.score import ScaledDot, Score
 
@@ -39,6 +41,18 @@ class KeyValue:
     def select(self, index: Int[Tensor, "row"]) -> "KeyValue":
         """The examples at ``index`` of the batch, in that order."""
         return KeyValue(self.key.index_select(0, index), self.value.index_select(0, index))
+
+    def shrink(self, index: Int[Tensor, "row"]) -> "KeyValue":
+        """As `select`, but where there is room in place: only what moves is copied, and this cache is used up."""
+        if self.room is None:
+            own = self.select(index)
+            return KeyValue(own.key, own.value, room=(own.key, own.value))
+        count, had = len(index), self.key.shape[-2]
+        moved = (index != torch.arange(count, device=index.device)).nonzero()[:, 0]
+        for buffer in self.room:
+            buffer[moved, :, :had] = buffer[index[moved], :, :had]
+        room = (self.room[0][:count], self.room[1][:count])
+        return KeyValue(room[0][..., :had, :], room[1][..., :had, :], room)
 
 
 @runtime_checkable
@@ -132,10 +146,10 @@ class Attention(nn.Module):
         self.score = score if score is not None else ScaledDot()
         self.tap: Tap | None = None
         memory_width = memory_width or dim
-        self.query = nn.Linear(dim, dim) if project else nn.Identity()
-        self.key = nn.Linear(memory_width, dim) if project else nn.Identity()
-        self.value = nn.Linear(memory_width, dim) if project else nn.Identity()
-        self.output = nn.Linear(dim, dim) if project else nn.Identity()
+        self.query = Linear(dim, dim) if project else nn.Identity()
+        self.key = Linear(memory_width, dim) if project else nn.Identity()
+        self.value = Linear(memory_width, dim) if project else nn.Identity()
+        self.output = Linear(dim, dim) if project else nn.Identity()
         for layer in (self.query, self.key, self.value, self.output) if project else ():
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)

@@ -8,6 +8,7 @@ from torch import Tensor, nn
 from qkv.errors import ConfigError, nearest
 from qkv.layers.attention import Attention, KeyValue
 from qkv.layers.dropout import Dropout
+from qkv.layers.linear import Linear
 from qkv.layers.mask import CAUSAL, EVERYTHING, Mask
 from qkv.layers.norm import NORMS
 
@@ -21,9 +22,9 @@ class FeedForward(nn.Module):
 
     def __init__(self, dim: int, hidden: int, activation: str = "relu"):
         super().__init__()
-        self.expand = nn.Linear(dim, hidden)
+        self.expand = Linear(dim, hidden)
         self.activation = ACTIVATIONS[activation]()
-        self.reduce = nn.Linear(hidden, dim)
+        self.reduce = Linear(hidden, dim)
         for layer in (self.expand, self.reduce):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)

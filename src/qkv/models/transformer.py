@@ -10,6 +10,7 @@ from qkv.errors import ConfigError, nearest
 from qkv.layers.attention import Attention, KeyValue
 from qkv.layers.block import ACTIVATIONS, DecoderBlock, EncoderBlock, FeedForward, Past, Residual
 from qkv.layers.embed import TokenEmbedding
+from qkv.layers.linear import Linear
 from qkv.layers.mask import EVERYTHING, Mask, padding
 from qkv.layers.norm import NORMS
 from qkv.layers.position import Learned, Sinusoidal
@@ -143,7 +144,7 @@ class Transformer(nn.Module):
         # With the norm before each layer, nothing has normed the last block's sum yet.
         self.encoder_norm = NORMS[c.norm](c.dim) if c.order == "pre" else None
         self.decoder_norm = NORMS[c.norm](c.dim) if c.order == "pre" else None
-        self.output = nn.Linear(c.dim, c.target_words, bias=c.output_bias)
+        self.output = Linear(c.dim, c.target_words, bias=c.output_bias)
         if c.tie != "none":
             self.output.weight = self.target.words.weight
 
@@ -201,14 +202,14 @@ class Transformer(nn.Module):
     def select(
         self, state: State, parents: Int[Tensor, "sentence beam"], sentences: Int[Tensor, "kept"] | None = None
     ) -> State:
-        """Each new hypothesis goes on from its parent; then, if given, only ``sentences`` stay."""
+        """Each new hypothesis goes on from its parent; then, if given, only ``sentences`` stay. Uses ``state`` up."""
         own = state.own.gather(1, parents[:, :, None].expand(-1, -1, state.own.shape[2]))
         if sentences is None:
             return replace(state, own=own)
         return State(
-            tuple(memory.select(sentences) for memory in state.memory),
+            tuple(memory.shrink(sentences) for memory in state.memory),
             Mask(state.memory_mask.keep.index_select(0, sentences)),
-            tuple(past and past.select(sentences) for past in state.past),
+            tuple(past and past.shrink(sentences) for past in state.past),
             own.index_select(0, sentences),
             state.position,
         )
