@@ -16,7 +16,7 @@ ALLOWED = {
     "store": ("errors",),
     "data": ("axis", "errors"),
     "layers": ("errors",),
-    "look.record": ("axis", "errors", "look"),  # shows itself: the page and the pictures are imported when asked for
+    "look.record": ("axis", "errors", "store", "look"),  # it shows itself, when asked to
     "look.trace": ("axis", "errors", "layers", "look.record"),
     "look.alignment": ("axis", "errors", "look.record"),
     "models": ("errors", "layers", "store", "weights.names"),

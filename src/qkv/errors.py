@@ -31,12 +31,13 @@ class UserError(Exception):
         line: int | None = None,
     ):
         where = f"{file}:{line}: " if file and line else f"{file}: " if file else ""
-        message = where + wrong.rstrip(".")
+        message = where + wrong
         if expected:
-            message += f"; expected {expected.rstrip('.')}"
+            message = f"{message.removesuffix('.')}; expected {expected}"
         if remedy:
-            message += f". {remedy[0].upper()}{remedy[1:].rstrip('.')}"
-        super().__init__(message + ".")
+            command = remedy.split()[0] in ("qkv", "iconv")  # one that must be typed as it stands
+            message = f"{message.removesuffix('.')}. {remedy[0] if command else remedy[0].upper()}{remedy[1:]}"
+        super().__init__(message if message.endswith((".", "?")) else message + ".")
         self.file, self.line = file, line
 
 

@@ -98,6 +98,9 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     whole = {name: _own(tensor) for name, tensor in tensors.items()}
     with new_file(path, sum(tensor.nbytes for tensor in whole.values())) as partial:
         save_file(whole, partial, metadata)  # of one key at most, the same tensors make the same bytes
+        umask = os.umask(0)
+        os.umask(umask)
+        partial.chmod(0o666 & ~umask)  # safetensors makes files that no one else can read
 
 
 def read_tensors(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:

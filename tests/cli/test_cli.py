@@ -82,7 +82,7 @@ TOY = ["train", "toy", "--out", "o"]
         ([*TOY, "stray"], "unrecognized arguments: stray"),
         ([*TOY, "--optimize.schedule", "cosine", "--loop.minutes", "3"], "cosine must know the last step"),
         ([*TOY, "--init", "nowhere"], "nowhere/model.json: is missing"),
-        (["info"], "run is missing"),
+        (["info"], "RUN is missing"),
         (["info", "nowhere"], "nowhere: there is no run"),
         (["info", "nowhere", "--jsn"], "there is no option --jsn. Did you mean --json"),
     ],

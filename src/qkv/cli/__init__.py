@@ -48,11 +48,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"qkv: {error}", file=sys.stderr)
         return 2
+    except BrokenPipeError:  # the reader of our output has gone, as in `qkv ... | head`
+        sys.stderr.close()
+        return 141
+    except OSError as error:  # a path that cannot be read or written: the user's to mend
+        if debug or error.filename is None:
+            raise
+        print(f"qkv: {error.filename2 or error.filename}: {error.strerror}", file=sys.stderr)
+        return 2
     except KeyboardInterrupt:
         if debug:
             raise
         print("qkv: interrupted", file=sys.stderr)
         return 130
-    except BrokenPipeError:  # the reader of our output has gone, as in `qkv ... | head`
-        sys.stderr.close()
-        return 141

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from qkv.cli.verb import run_verb
+from qkv.cli.verb import run_verb, whole_numbers
 
 __all__ = ["main"]
 
@@ -20,7 +20,7 @@ def look(
     text: str,
     out: Path = Path("look.html"),
     layers: str = "*",
-    heads: list[int] | None = None,
+    heads: str | None = None,
     target: str | None = None,
     beam: int | None = None,
     device: str | None = None,
@@ -33,7 +33,7 @@ def look(
         text: the sentence.
         out: what to write: .html (a page), .svg or .png (a picture), .safetensors or .json (the record).
         layers: names of the layers to keep, * matching anything.
-        heads: heads to keep.
+        heads: heads to keep, such as 0,3.
         target: look at this translation instead of the model's own.
         beam: hypotheses of the search whose answer is looked at; the run's own setting if not given.
         device: cpu, cuda, mps ...
@@ -46,10 +46,10 @@ def look(
 
     translator = load(run, prepare_device(device, threads))
     if target is None:
-        answer = translator(text, how=replace(translator.search, beam=beam or translator.search.beam))
+        answer = translator(text, how=replace(translator.search, **({} if beam is None else {"beam": beam})))
     else:
         answer = next(translator.score([(text, target)]))
-    seen = translator.look_at(answer, layers=layers, heads=heads)
+    seen = translator.look_at(answer, layers=layers, heads=whole_numbers("heads", heads))
     seen.save(out)
     print(answer.text)
     print(f"wrote {out}: {len(seen)} layers")

@@ -66,29 +66,32 @@ def translate(
     from qkv.cli.devices import prepare_device
     from qkv.data.lines import open_lines, read_lines
     from qkv.decode.search import Sampling
-    from qkv.store import new_file
+    from qkv.errors import ConfigError
     from qkv.tasks.lines_out import summary, text_lines
     from qkv.tasks.load import load
 
+    if text is not None and input is not None:
+        raise ConfigError("--text and --input are both given", expected="one of them")
+    if align and n_best > 1 and not json:
+        raise ConfigError("--align and --n-best are both given", remedy="add --json, which holds both")
     translator = load(run, prepare_device(device, threads))
     asked = {"beam": beam, "length_penalty": length_penalty, "length_penalty_rule": length_penalty_rule}
     how = {key: value for key, value in asked.items() if value is not None}
-    drawing = temperature is not None or top_k > 0 or top_p < 1
-    how["sampling"] = Sampling(temperature or 1.0, top_k, top_p, seed) if drawing else None
+    drawing = temperature is not None or top_k != 0 or top_p != 1
+    how["sampling"] = Sampling(1.0 if temperature is None else temperature, top_k, top_p, seed) if drawing else None
     search = replace(translator.search, n_best=n_best, **how)
     with (
         nullcontext(sys.stdin.buffer) if input is None else open_lines(input) as lines,
-        new_file(output) if output else nullcontext() as target,
+        nullcontext(sys.stdout) if output is None else open(output, "w", encoding="utf-8", newline="\n") as out,
     ):
         wanted = [text] if text is not None else read_lines(lines)
         prefixes = iter(lambda: prefix, None) if prefix else None
         answers = translator.translate(
             wanted, how=search, prefixes=prefixes, longest=max_length, align=align, window=1 if stream else 4096
         )
-        with open(target, "w", encoding="utf-8", newline="\n") if target else nullcontext(sys.stdout) as out:
-            for line in text_lines(answers, json, n_best, align):
-                print(line, file=out, flush=stream)
-    if text is None:
+        for line in text_lines(answers, json, n_best, align):  # stopped or killed, what was written stays
+            print(line, file=out, flush=stream)
+    if text is None or translator.counts["lines"] > translator.counts["translated"]:
         print(f"qkv: {summary(translator.counts)}", file=sys.stderr)
 
 

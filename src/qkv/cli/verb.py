@@ -1,6 +1,7 @@
 """From a function to a verb: its parameters are the options, its docstring is the help."""
 
 import inspect
+import re
 from argparse import ArgumentError as ParsingError
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -10,7 +11,7 @@ from jsonargparse import ArgumentParser
 from qkv.errors import ConfigError
 from qkv.train.options import Help, in_one_sentence, nearest_key
 
-__all__ = ["run_verb"]
+__all__ = ["run_verb", "whole_numbers"]
 
 
 def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples: str = "") -> Any:
@@ -24,7 +25,8 @@ def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples:
     for i, word in enumerate(argv):
         if word.startswith("--"):
             key, equals, value = word.partition("=")
-            word = "--" + key[2:].replace("-", "_") + equals + value  # --n-best is --n_best
+            key = key[2:].replace("-", "_").removeprefix("data.")  # --n-best is --n_best; --data.source as in training
+            word = "--" + key + equals + value
             if word in alone and argv[i + 1 : i + 2] not in (["true"], ["false"]):
                 word += "=true"
         words.append(word)
@@ -41,5 +43,20 @@ def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples:
     try:
         parsed = parser.parse_args(words)
     except ParsingError as error:
+        needed = [key for key, p in parameters.items() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
+        if match := re.match(r"the following arguments are required: (\w+)", " ".join(str(error).split())):
+            name_of = match[1].upper() if match[1] in needed else f"--{match[1]}"
+            raise ConfigError(f"{name_of} is missing", remedy=f"qkv {name} --help shows what it takes") from None
         raise in_one_sentence(error) from None
     return verb(**parser.instantiate(parsed))
+
+
+def whole_numbers(option: str, text: str | None) -> list[int] | None:
+    """``"0,3"`` as numbers; None if the option was not given."""
+    if text is None:
+        return None
+    try:
+        return [int(number) for number in text.strip("[]").split(",") if number.strip()]
+    except ValueError:
+        expected = "whole numbers with commas between, such as 0,3"
+        raise ConfigError(f"--{option} is {text!r}", expected=expected) from None

@@ -140,7 +140,8 @@ def _side(prefix: Path, suffix: str) -> Path | None:
 def _refuse_utf16(file: Path) -> None:
     with _readable(file), open_lines(file) as stream:
         if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
-            raise DataError("the file is UTF-16", expected="UTF-8", remedy="iconv -f UTF-16 -t UTF-8", file=file)
+            remedy = "iconv -f UTF-16 -t UTF-8 makes it so"
+            raise DataError("the file is UTF-16", expected="UTF-8", remedy=remedy, file=file)
 
 
 def _read_parallel(corpus: Corpus) -> Iterator[Pair]:

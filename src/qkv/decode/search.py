@@ -2,7 +2,8 @@
 
 A model offers three functions. ``start(...)`` reads its input once; ``step(state, tokens)`` gives the logits of the
 word after the newest token of each hypothesis; ``select(state, parents, sentences)`` makes each new hypothesis go on
-from its parent and drops the sentences that are done; a state that was given to ``step`` or ``select`` is used up. Nothing here knows what the state is.
+from its parent and drops the sentences that are done. A state that was given to ``step`` or ``select`` is used up.
+Nothing here knows what the state is.
 """
 
 from dataclasses import dataclass
@@ -305,7 +306,7 @@ class _Draws:
         if self.sampling.top_k:
             keep[..., self.sampling.top_k :] = False
         mass = (ranked * keep).cumsum(-1)
-        points = torch.tensor([[stream.random() for stream in self.streams[s]] for s in alive], device=log_chances.device)
+        points = torch.tensor([[stream.random() for stream in self.streams[s]] for s in alive], device=mass.device)
         place = (mass < (points[..., None] * mass[..., -1:])).sum(-1, keepdim=True)
         place = place.clamp_max(keep.sum(-1, keepdim=True) - 1)
         chosen = words.gather(-1, place)

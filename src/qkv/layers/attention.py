@@ -38,6 +38,10 @@ class KeyValue:
         room[0][..., had : had + more, :], room[1][..., had : had + more, :] = other.key, other.value
         return KeyValue(room[0][..., : had + more, :], room[1][..., : had + more, :], room)
 
+    def contiguous(self) -> "KeyValue":
+        """Each head's keys and values side by side in memory: worth a copy where they are looked at again and again."""
+        return KeyValue(self.key.contiguous(), self.value.contiguous())
+
     def select(self, index: Int[Tensor, "row"]) -> "KeyValue":
         """The examples at ``index`` of the batch, in that order."""
         return KeyValue(self.key.index_select(0, index), self.value.index_select(0, index))
@@ -99,7 +103,9 @@ def attend(
     intervenes = tap is not None and tap.intervenes
     if tap is not None and not intervenes:
         tap.see(query, memory, score, mask, bias)
-    if folded is not None and not intervenes:
+    # For a single query on a CPU the fused kernel is mostly overhead: two small products are up to twice as fast.
+    single = queries == 1 and query.device.type == "cpu" and not query.requires_grad and not torch.compiler.is_compiling()
+    if folded is not None and not intervenes and not single:
         query, key, scale = folded
         arguments = mask.fused(queries, keys, query.device)
         if bias is not None:

@@ -13,11 +13,11 @@ from pathlib import Path
 import torch
 from jaxtyping import Float, Int
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
 from torch import Tensor
 
 from qkv.axis import Axis, axis_from_json, axis_to_json
 from qkv.errors import ConfigError, RunError
+from qkv.store import write_tensors
 
 __all__ = ["Map", "Trace"]
 
@@ -74,6 +74,9 @@ class Trace(Mapping[str, list[Map]]):
 
     def __getitem__(self, name: str) -> list[Map]:
         return self.maps[name]
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self.maps)} layers: {', '.join(self.maps)})"
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.maps)
@@ -142,7 +145,7 @@ class Trace(Mapping[str, list[Map]]):
                 tensors = {f"weights.{i}": map.weights.cpu().clone().contiguous() for i, map in enumerate(maps)}
                 windowed = [(i, map.where) for i, map in enumerate(maps) if map.where is not None]
                 tensors |= {f"where.{i}": where.cpu().clone().contiguous() for i, where in windowed}
-                save_file(tensors, path, metadata={"qkv": json.dumps(self.header(), ensure_ascii=False)})
+                write_tensors(path, tensors, {"qkv": json.dumps(self.header(), ensure_ascii=False)})
             case ".json":
                 path.write_text(json.dumps(self.to_json(), ensure_ascii=False), encoding="utf-8")
             case ".html":

@@ -126,6 +126,8 @@ class _Tap:
         self.heads = list(range(layer.heads)) if heads is None else list(heads)
         self.queries, self.axes = queries, axes or {}
         self.thread = threading.get_ident()
+        if not self.heads:
+            raise ConfigError("no head is asked for", expected=f"some of 0 to {layer.heads - 1}, or None for all")
         if bad := [head for head in self.heads if not 0 <= head < layer.heads]:
             raise ConfigError(f"{name} has no head {bad[0]}", expected=f"0 to {layer.heads - 1}")
 

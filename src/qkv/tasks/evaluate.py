@@ -63,6 +63,8 @@ def evaluate_files(
     pairs = read_pair_files(source, reference)
     if not pairs:
         raise DataError("there is nothing to score", file=source, expected="a line a sentence")
+    if output is not None:
+        output.write_text("", encoding="utf-8")  # what cannot be written is known before the work is done
     begun = time.monotonic()
     outputs = [answer.text for answer in translator.translate((text for text, _ in pairs), how=how)]
     seconds = time.monotonic() - begun
@@ -81,5 +83,15 @@ def alignment_error(translator: Translator, pairs: Sequence[tuple[str, str]], go
     gold = read_pharaoh(gold_align)
     if len(gold) != len(pairs):
         raise DataError(f"has {len(gold)} lines", file=gold_align, expected=f"{len(pairs)}, one for each pair")
+    for line, ((source, target), (_, possible)) in enumerate(zip(pairs, gold, strict=True), 1):
+        sizes = len(source.split()), len(target.split())
+        for link in possible:
+            if link[0] >= sizes[0] or link[1] >= sizes[1]:
+                raise DataError(
+                    f"the link {link[0]}-{link[1]} is outside a pair of {sizes[0]} and {sizes[1]} words",
+                    file=gold_align,
+                    line=line,
+                    expected="words counted from 0, source first",
+                )
     aligned = translator.align(list(translator.score(pairs)))
     return alignment_error_rate([a.links for a in aligned], [g.sure for g in gold], [g.possible for g in gold])

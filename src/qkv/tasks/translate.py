@@ -61,9 +61,11 @@ class Translate:
             if not 0 <= value < below:
                 raise ConfigError(f"learn.{key} is {value}", expected="0 or more" + ", less than 1" * (below == 1))
         self.smoothing, self.align = smoothing, align
+        self.max_length = 0  # of the data, once they are prepared
 
     def prepare(self, data: PairFiles, folder: Path, seed: int, codec: Codec | None = None) -> Prepared:
         """Read, check and encode the user's pairs; see `qkv.data.pairs`."""
+        self.max_length = data.max_length
         return prepare_pairs(data, folder, seed, codec)
 
     def load_codec(self, folder: Path) -> Codec:
@@ -77,6 +79,12 @@ class Translate:
 
     def config(self, codec: Codec, size: Any) -> Any:
         """The model's config with the codec's vocabulary sizes; tables of separate vocabularies cannot be one."""
+        needed = self.max_length + 2  # and the marks around it
+        if size.positions == "learned" and size.longest < needed:
+            raise ConfigError(
+                f"size.longest is {size.longest}, and lines may have {self.max_length} tokens and two marks",
+                remedy=f"set --size.longest {needed}, or --data.max_length {size.longest - 2}",
+            )
         words = {"source_words": codec.source.size, "target_words": codec.target.size}
         if size.tie == "all" and not codec.joint:
             size = replace(size, tie="output")

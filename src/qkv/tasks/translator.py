@@ -15,7 +15,7 @@ from qkv.data.buckets import Batch, by_length, pad, pad_rows
 from qkv.data.codec import Codec, Vocabulary
 from qkv.data.lines import Line, decode_line
 from qkv.decode.search import Hypothesis, Marks, Search, search
-from qkv.errors import DataError
+from qkv.errors import ConfigError, DataError
 from qkv.layers.attention import Attention
 from qkv.layers.cross_entropy import word_log_probabilities
 from qkv.look.alignment import Reader
@@ -128,6 +128,8 @@ class Translator:
             window: lines that are sorted by length together.
             batch_tokens: padded source tokens times hypotheses that run at once.
         """
+        if longest is not None and longest < 1:
+            raise ConfigError(f"the longest translation is {longest}", expected="a whole number from 1")
         numbered = enumerate(lines)
         starts = iter(prefixes) if prefixes is not None else None
         while chunk := list(islice(numbered, window)):
@@ -155,6 +157,7 @@ class Translator:
             found = self._search([encoded[place] for place in places], how, prefix_ids, longest, numbers)
             for place, best in zip(places, found, strict=True):
                 answers[place] = self._answer(sources[place], best)
+                self.counts["translated"] += 1
                 self.counts["cut off"] += not answers[place].ended
         self.counts["lines"] += len(chunk)
         ordered = [answers[place] for place in range(len(chunk))]

@@ -21,6 +21,8 @@ __all__ = ["Help", "from_flags", "from_mapping", "in_one_sentence", "nearest_key
 
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
+DEFAULT_SIZE = "small"  # what a laptop can train; a model that has no such size takes its own defaults
+
 EXAMPLES = """examples:
   qkv train translate --data ko-en/ --data.source ko --data.target en --size small --out runs/ko-en
   qkv train translate --data ko-en/ ... --size small --size.dim 128 --loop.minutes 60 --out runs/ko-en
@@ -101,7 +103,10 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     filled = set(getattr(task, "from_codec", ()))
     values["size"] = {
         **{key: value for key, value in start.items() if key not in filled},
-        **_row(cls, values.get("size")),
+        **_row(
+            cls,
+            values.get("size") or (DEFAULT_SIZE if DEFAULT_SIZE in getattr(cls, "SIZES", {}) and not start else None),
+        ),
     }
     values["data"] = _files(values.get("data"))
     values = {key: value for key, value in values.items() if value != {}}
@@ -252,7 +257,9 @@ def nearest_key(key: str, known: Collection[str], dashes: str = "") -> str:
         leaves = {name.rpartition(".")[2]: name for name in sorted(known)}
         close = [leaves[name] for name in difflib.get_close_matches(leaf, leaves, n=1, cutoff=0.5)]
     return (
-        "did you mean " + " or ".join(dashes + name for name in close[:2]) if close else "see --help for what there is"
+        "did you mean " + " or ".join(dashes + name for name in close[:2]) + "?"
+        if close
+        else "see --help for what there is"
     )
 
 
