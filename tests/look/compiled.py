@@ -37,7 +37,7 @@ with torch.no_grad():
 
         model = compiled(how, backend)
         before = model(states)
-        assert len(graphs) == 1, how
+        assert len(graphs) == 1, (how, len(graphs))
         with trace(model, layers="*second") as seen:
             during = model(states)
         after = model(states)

@@ -104,7 +104,7 @@ def attend(
     if tap is not None and not intervenes:
         tap.see(query, memory, score, mask, bias)
     # For a single query on a CPU the fused kernel is mostly overhead: two small products are up to twice as fast.
-    single = queries == 1 and query.device.type == "cpu" and not query.requires_grad and not torch.compiler.is_compiling()
+    single = queries == 1 and query.device.type == "cpu" and not torch.compiler.is_compiling()
     if folded is not None and not intervenes and not single:
         query, key, scale = folded
         arguments = mask.fused(queries, keys, query.device)

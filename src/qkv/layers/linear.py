@@ -23,7 +23,8 @@ class Linear(nn.Linear):
     _blocked: tuple[tuple[int, int], Tensor] | None = None
 
     def forward(self, x: Tensor) -> Tensor:
-        if _AVAILABLE and torch.is_inference_mode_enabled() and self._fits(x):
+        searching = not torch.compiler.is_compiling() and torch.is_inference_mode_enabled()
+        if _AVAILABLE and searching and self._fits(x):
             return torch.ops.mkldnn._linear_pointwise(x, self._in_blocks(), self.bias, "none", [], "")
         return super().forward(x)
 
@@ -34,7 +35,6 @@ class Linear(nn.Linear):
             and 0 < x.numel() <= FEW * self.in_features
             and not self.weight.is_inference()  # such a weight does not tell when it changes
             and not torch.is_autocast_enabled("cpu")
-            and not torch.compiler.is_compiling()
         )
 
     def _in_blocks(self) -> Tensor:

@@ -180,7 +180,8 @@ class Transformer(nn.Module):
         """Read the source once; one empty hypothesis for each sentence."""
         memory, mask = self.encode(source, lengths)
         own = torch.empty(len(source), 1, 0, dtype=torch.bool, device=source.device)
-        return State(tuple(b.cross.remember(memory).contiguous() for b in self.decoder), mask, (None,) * len(self.decoder), own, 0)
+        kept = tuple(block.cross.remember(memory).contiguous() for block in self.decoder)
+        return State(kept, mask, (None,) * len(self.decoder), own, 0)
 
     def step(
         self, state: State, tokens: Int[Tensor, "sentence beam"]
