@@ -16,8 +16,8 @@ _AVAILABLE = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, 
 class Linear(nn.Linear):
     """``x W^T + b``, as in ``torch``; equal to it up to rounding on every path.
 
-    The blocked copy of the weight is made at the first product of few rows in inference mode, and again whenever the
-    weight has changed; training, saving and tracing never see it.
+    The blocked copy of the weight is made at the first product of few rows in inference mode, and again after the
+    weight has changed or a pass outside of inference mode; training, saving and tracing never see it.
     """
 
     _blocked: tuple[tuple[int, int], Tensor] | None = None
@@ -26,6 +26,8 @@ class Linear(nn.Linear):
         searching = not torch.compiler.is_compiling() and torch.is_inference_mode_enabled()
         if _AVAILABLE and searching and self._fits(x):
             return torch.ops.mkldnn._linear_pointwise(x, self._in_blocks(), self.bias, "none", [], "")
+        if not searching and self._blocked is not None:
+            self._blocked = None  # a pass to learn from: torch's fused optimisers change a weight without its knowledge
         return super().forward(x)
 
     def _fits(self, x: Tensor) -> bool:
