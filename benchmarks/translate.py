@@ -1,19 +1,19 @@
 """Our Transformer against ``transformers`` and CTranslate2: training, greedy and beam search, on this machine's CPU.
 
-    python benchmarks/translate.py                # 6+6 blocks of width 512, 16,000 words, 512 sentences; about 20 minutes
-    python benchmarks/translate.py --quick        # 2+2 blocks of width 128; about a minute
-    python benchmarks/translate.py --run RUN --source FILE     # decoding with a trained model and real text
+    python benchmarks/translate.py            # 6+6 blocks of width 512, 16,000 words, 512 sentences: an hour on 2 cores
+    python benchmarks/translate.py --quick    # 2+2 blocks of width 128: a few minutes
+    python benchmarks/translate.py --run RUN --source FILE    # decoding with a trained model and real text
 
-Everything in a row is measured in turn, several times, and the row gives medians; a ratio is the median of the ratios of
-the rounds, so that a machine that slows down slows both. All engines have the same weights in float32 and as many
-threads, and must say the same.
+Everything in a row is measured in turn, several times, and the row gives medians; a ratio is the median of the ratios
+of the rounds, so that a machine that slows down slows both. All engines have the same weights in float32 and as many
+threads, and the last columns say how many of their outputs are the same as ours.
 
 Without ``--run`` the weights are random but for the output layer, which is made so that each sentence gets an output of
 a length that suits it (see `planted`): a random model says nothing or never ends. Decoding costs the same.
 
 Decoding rows: **file** gives each engine the lines as they come. ``transformers`` runs them in batches as they are;
-ours and CTranslate2 sort by length first, as ``qkv translate`` and ``translate_batch`` do. **sorted** gives all of them the
-same batches of lines of about one length; **batches** gives all of them the same batches in file order.
+ours and CTranslate2 sort by length first, as ``qkv translate`` and ``translate_batch`` do. **sorted** gives all of them
+the same batches of lines of about one length; **batches** gives all of them the same batches in file order.
 """
 
 import argparse
@@ -75,9 +75,9 @@ def lengths(count: int, seed: int = 0) -> tuple[Tensor, Tensor]:
 def planted(config: TransformerConfig, count: int) -> Task:
     """A random model whose output layer is made so that sentence i gets an output of its own of length n_i.
 
-    The words of an output are a first word of the sentence's own and then a countdown: n_i - 1, ..., 2, 1, end. The first
-    word's vector is that of n_i, so the random decoder's state after a word says which number comes next, and the
-    rows of the output layer are the mean states before each word: what is nearest is said.
+    The words of an output are a first word of the sentence's own and then a countdown: n_i - 1, ..., 2, 1, end. The
+    first word's vector is that of n_i, so the random decoder's state after a word says which number comes next, and
+    the rows of the output layer are the mean states before each word: what is nearest is said.
     """
     torch.manual_seed(0)
     source_lengths, target_lengths = lengths(count)
@@ -210,7 +210,9 @@ def with_ctranslate2(task: Task, threads: int) -> Translate:
 
     folder = tempfile.TemporaryDirectory()
     save_for_ctranslate2(task, folder.name)
-    engine = ctranslate2.Translator(folder.name, device="cpu", compute_type="float32", inter_threads=1, intra_threads=threads)
+    engine = ctranslate2.Translator(
+        folder.name, device="cpu", compute_type="float32", inter_threads=1, intra_threads=threads
+    )
     words = [str(i) for i in range(task.model.config.source_words)]
 
     def translate(batches: list[Sentences], beam: int) -> Sentences:
@@ -282,6 +284,7 @@ def save_for_ctranslate2(task: Task, folder: str) -> None:
 # --- decoding
 
 
+ENGINES = {"ours": with_ours, "transformers": with_transformers}
 BATCH = 64
 CLOCK = time.perf_counter
 
@@ -289,8 +292,9 @@ CLOCK = time.perf_counter
 def decode(
     task: Task, beams: list[int], orders: list[str], rounds: int, threads: int, engines: list[str]
 ) -> list[dict]:
-    makers = {"ours": with_ours, "transformers": with_transformers, "ctranslate2": lambda t: with_ctranslate2(t, threads)}
-    engine = {name: makers[name](task) for name in engines}
+    engine = {
+        name: with_ctranslate2(task, threads) if name == "ctranslate2" else ENGINES[name](task) for name in engines
+    }
     by_length = sorted(range(len(task.sources)), key=lambda i: -len(task.sources[i]))
     as_given = list(range(len(task.sources)))
     rows = []
@@ -423,8 +427,13 @@ def memory_of(name: str, config: TransformerConfig) -> None:
 
 
 def report(row: dict) -> None:
-    shown = {k: f"{v:.2f}" if isinstance(v, float) and v < 20 else f"{v:.0f}" if isinstance(v, float) else v for k, v in row.items()}
-    print("  ".join(f"{key}: {value}" for key, value in shown.items()), file=sys.stderr, flush=True)
+    """Tell a row as soon as it is measured."""
+    print("  ".join(f"{key}: {shown(value)}" for key, value in row.items()), file=sys.stderr, flush=True)
+
+
+def shown(value: str | int | float) -> str:
+    """A ratio with two places, a speed or a size with none."""
+    return str(value) if not isinstance(value, float) else f"{value:.2f}" if value < 20 else f"{value:.0f}"
 
 
 def table(rows: list[dict]) -> str:
@@ -432,9 +441,7 @@ def table(rows: list[dict]) -> str:
                "same as transformers", "same as ctranslate2")  # fmt: skip
     lines = ["| " + " | ".join(columns) + " |", "|" + " --- |" * len(columns)]
     for row in rows:
-        cells = [row.get(column, "") for column in columns]
-        cells = [f"{c:.3f}" if isinstance(c, float) and c < 20 else f"{c:.0f}" if isinstance(c, float) else c for c in cells]
-        lines.append("| " + " | ".join(cells) + " |")
+        lines.append("| " + " | ".join(shown(row.get(column, "")) for column in columns) + " |")
     return "\n".join(lines)
 
 
