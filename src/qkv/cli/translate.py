@@ -72,6 +72,8 @@ def translate(
 
     if text is not None and input is not None:
         raise ConfigError("--text and --input are both given", expected="one of them")
+    if input is not None and output is not None and output.exists() and output.samefile(input):
+        raise ConfigError(f"--input and --output are both {input}", remedy="name another file: it would be emptied")
     if align and n_best > 1 and not json:
         raise ConfigError("--align and --n-best are both given", remedy="add --json, which holds both")
     translator = load(run, prepare_device(device, threads))
