@@ -158,7 +158,9 @@ def search(
     while alive:
         logits, state = model.step(state, tokens)
         forced = [prefixes[s][length] if prefixes and length < len(prefixes[s]) else None for s in alive]
-        log_chances = logits.float().log_softmax(-1)  # before anything is forbidden: a score is the model's own
+        # Before anything is forbidden, since a score is the model's own; in place, since this is the largest tensor.
+        logits = logits.float()
+        log_chances = torch.log_softmax(logits, -1, out=logits)
         wanted = {row: (word, log_chances[row, :, word].clone()) for row, word in enumerate(forced) if word is not None}
         log_chances[..., list(marks.never)] = float("-inf")
         for row, (word, kept) in wanted.items():

@@ -38,9 +38,20 @@ class KeyValue:
         room[0][..., had : had + more, :], room[1][..., had : had + more, :] = other.key, other.value
         return KeyValue(room[0][..., : had + more, :], room[1][..., : had + more, :], room)
 
-    def contiguous(self) -> "KeyValue":
-        """Each head's keys and values side by side in memory: worth a copy where they are looked at again and again."""
-        return KeyValue(self.key.contiguous(), self.value.contiguous())
+    @classmethod
+    def together(cls, parts: "list[KeyValue]", groups: list[Int[Tensor, "group"]], keys: int) -> "KeyValue":
+        """One memory of ``keys`` places, of the memories of groups of its examples.
+
+        Each head's keys lie side by side: worth a copy where they are looked at again and again.
+        """
+        examples = sum(len(rows) for rows in groups)
+        whole = []
+        for each in ([part.key for part in parts], [part.value for part in parts]):
+            _, heads, _, depth = each[0].shape
+            whole.append(each[0].new_zeros(examples, heads, keys, depth))
+            for rows, part in zip(groups, each, strict=True):
+                whole[-1][rows, :, : part.shape[2]] = part
+        return cls(*whole)
 
     def select(self, index: Int[Tensor, "row"]) -> "KeyValue":
         """The examples at ``index`` of the batch, in that order."""

@@ -98,6 +98,9 @@ SIZES = {  #         dim       encoder_depth    decoder_depth    heads    hidden
 }  # fmt: skip
 
 
+ENOUGH = 256  # tokens of a group that are worth a pass of their own
+
+
 @dataclass(frozen=True)
 class State:
     """Where a search stands: everything that the next step needs, for every sentence and its hypotheses.
@@ -178,10 +181,15 @@ class Transformer(nn.Module):
 
     def start(self, source: Int[Tensor, "batch source"], lengths: Int[Tensor, "batch"]) -> State:
         """Read the source once; one empty hypothesis for each sentence."""
-        memory, mask = self.encode(source, lengths)
+        parts: list[list[KeyValue]] = [[] for _ in self.decoder]
+        groups = _alike(lengths)
+        for rows in groups:  # padding costs as much as words: sentences of about one length are read together
+            memory, _ = self.encode(source[rows, : int(lengths[rows].max())], lengths[rows])
+            for block, kept in zip(self.decoder, parts, strict=True):
+                kept.append(block.cross.remember(memory))
+        memories = tuple(KeyValue.together(kept, groups, source.shape[1]) for kept in parts)
         own = torch.empty(len(source), 1, 0, dtype=torch.bool, device=source.device)
-        kept = tuple(block.cross.remember(memory).contiguous() for block in self.decoder)
-        return State(kept, mask, (None,) * len(self.decoder), own, 0)
+        return State(memories, padding(lengths, source.shape[1]), (None,) * len(self.decoder), own, 0)
 
     def step(
         self, state: State, tokens: Int[Tensor, "sentence beam"]
@@ -230,6 +238,17 @@ class Transformer(nn.Module):
             case "sinusoidal-halves":
                 return Sinusoidal(c.dim, "halves")
         return None
+
+
+def _alike(lengths: Int[Tensor, "batch"]) -> list[Int[Tensor, "group"]]:
+    """Groups of the batch of which none is much longer than another; one group on a GPU, where many small ones cost."""
+    ordered = lengths.sort(descending=True, stable=True)
+    groups, begin, sizes = [], 0, ordered.values.tolist()
+    for i, size in enumerate(sizes):
+        if lengths.device.type == "cpu" and size < 0.8 * sizes[begin] and (i - begin) * sizes[begin] >= ENOUGH:
+            groups.append(ordered.indices[begin:i])
+            begin = i
+    return [*groups, ordered.indices[begin:]]
 
 
 def _real(lengths: Int[Tensor, "batch"], longest: int) -> Bool[Tensor, "batch token"]:
