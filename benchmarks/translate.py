@@ -171,7 +171,7 @@ def with_transformers(task: Task) -> Translate:
                 input_ids=source, attention_mask=keep, num_beams=beam, max_new_tokens=task.longest, do_sample=False,
                 bad_words_ids=[[word] for word in task.marks.never],
                 # Their usual way to stop: "never" says the same here and takes longer.
-                **({"length_penalty": 0.0, "early_stopping": False} if beam > 1 else {}),
+                **({"length_penalty": 0.0, "early_stopping": True} if beam > 1 else {}),
             )  # fmt: skip
             for row in rows[:, 1:].tolist():
                 said.append(row[: row.index(task.marks.end)] if task.marks.end in row else row)

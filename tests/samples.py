@@ -13,6 +13,8 @@ SMALL = dict(
     source_words=WORDS, target_words=WORDS, dim=16, encoder_depth=2, decoder_depth=2, heads=4, hidden=32, dropout=0.0
 )  # fmt: skip
 
+RECURRENT = dict(source_words=WORDS, target_words=WORDS, dim=16, depth=2, dropout=0.0)
+
 
 def tensor(seed: int, *shape: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """Standard normal numbers that depend on nothing but the seed and the shape."""

@@ -18,6 +18,7 @@ ALLOWED = {
     "layers": ("errors",),
     "look.record": ("axis", "errors", "store", "look"),  # it shows itself, when asked to
     "look.trace": ("axis", "errors", "layers", "look.record"),
+    "look.saliency": ("axis", "layers", "look.record"),
     "look.alignment": ("axis", "errors", "look.record"),
     "models": ("errors", "layers", "store", "weights.names"),
     "weights.names": ("errors",),
@@ -34,11 +35,13 @@ ALLOWED = {
         "look.record",
         "look.trace",
         "look.alignment",
+        "look.saliency",
     ),
     "look": ("axis", "errors", "tasks"),
     "train": ("errors", "models", "store", "tasks"),
+    "studies": ("data", "errors", "look", "models", "store", "tasks", "train"),
     "demo": ("data", "look", "store", "tasks", "train"),
-    "cli": ("data", "decode", "demo", "errors", "look", "store", "tasks", "train", "weights", "models"),
+    "cli": ("data", "decode", "demo", "errors", "look", "store", "studies", "tasks", "train", "weights", "models"),
     "__main__": ("cli",),
     "": (),
 }

@@ -77,7 +77,7 @@ def test_a_row_that_sees_nothing_is_zero_and_leaves_every_gradient_as_without_it
     leaves = [tensor(seed, 2, 1, tokens, DEPTH).requires_grad_() for seed in range(3)]
     query, key, value = leaves
     somewhere = mask.dense(tokens, tokens).expand(2, 1, tokens, tokens).any(-1, keepdim=True)
-    output = attend(query, KeyValue(key, value), score, mask=mask, tap=tap)
+    output = attend(query, KeyValue(score.remember(key), value), score, mask=mask, tap=tap)
     assert (output.masked_select(~somewhere) == 0).all()
     assert (~somewhere).any()
 
@@ -211,7 +211,7 @@ def test_it_is_the_multi_head_attention_of_torch(seed, lengths):
 def test_without_projections_it_compares_the_states_themselves(name):
     layer = Attention(DEPTH, score=SCORES[name](), project=False)
     query, seen = tensor(0, 2, 3, DEPTH), tensor(1, 2, 5, DEPTH)
-    weights = attention_weights(layer.score.scores(query, seen))
+    weights = attention_weights(layer.score.scores(query, layer.score.remember(seen)))
     close(layer(query, seen), weights @ seen)
     assert [name for name, _ in layer.named_parameters() if not name.startswith("score.")] == []
 

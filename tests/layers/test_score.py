@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkv.layers.attention import attend, attention_weights
+from qkv.layers.attention import KeyValue, attend, attention_weights
 from qkv.layers.score import SCORES, Additive, Bilinear, Cosine, Dot, ScaledDot
 from samples import close, memory, tensor
 
@@ -29,9 +29,7 @@ def test_the_folded_score_is_the_explicit_score(name, seed, queries, keys):
     {
         "scaled": lambda q, k: sum(a * b for a, b in zip(q, k, strict=True)) / math.sqrt(len(q)),
         "dot": lambda q, k: sum(a * b for a, b in zip(q, k, strict=True)),
-        "cosine": lambda q, k: (
-            10 * sum(a * b for a, b in zip(q, k, strict=True)) / (math.hypot(*q) * math.hypot(*k))
-        ),
+        "cosine": lambda q, k: 10 * sum(a * b for a, b in zip(q, k, strict=True)) / (math.hypot(*q) * math.hypot(*k)),
     }.items(),
 )
 def test_each_score_is_its_formula(name, formula):
@@ -48,7 +46,7 @@ def test_bilinear_is_q_w_k_and_joins_widths_that_differ():
 
 def test_additive_is_a_small_network_over_each_pair():
     score, query, key = Additive(3, 5, hidden=4), tensor(0, 2, 2, 3, 3), tensor(1, 2, 2, 4, 5)
-    scores = score.scores(query, key)
+    scores = score.scores(query, score.remember(key))
     assert score.fold(query, key) is None
     for batch in range(2):
         for head in range(2):
@@ -80,7 +78,8 @@ def test_a_score_too_large_for_half_precision_is_still_a_number(dtype):
 @pytest.mark.parametrize("make", [Cosine, lambda: Bilinear(DEPTH), lambda: Additive(DEPTH)])
 def test_every_part_of_a_score_learns(make):
     score = make()
-    attend(tensor(0, 1, 1, 3, DEPTH), memory(1, 1, 1, 4, DEPTH), score).pow(2).sum().backward()
+    seen = memory(1, 1, 1, 4, DEPTH)
+    attend(tensor(0, 1, 1, 3, DEPTH), KeyValue(score.remember(seen.key), seen.value), score).pow(2).sum().backward()
     for parameter in score.parameters():
         assert parameter.grad.isfinite().all()
         assert parameter.grad.abs().sum() > 0

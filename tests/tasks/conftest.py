@@ -1,5 +1,7 @@
 """A small translator, trained for some seconds on built-in phrases: it says words, and is quick enough for tests."""
 
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,19 +23,45 @@ def pairs(tmp_path_factory) -> Path:
     return folder
 
 
+MODELS = {
+    "transformer": {
+        "size": {"dim": 32, "encoder_depth": 2, "decoder_depth": 2, "heads": 2, "hidden": 64, "dropout": 0.0}
+    },
+    "seq2seq": {"size": {"dim": 32, "depth": 1, "dropout": 0.0, "attention": "additive", "feed": "state"}},
+    "fixed vector": {"model": "seq2seq", "size": {"dim": 32, "depth": 1, "dropout": 0.0, "attention": "none"}},
+}
+
+
 @pytest.fixture(scope="session")
-def run_folder(pairs, tmp_path_factory) -> Path:
-    out = tmp_path_factory.mktemp("runs") / "ko-en"
-    settings = {
-        "data": {"folder": str(pairs), "source": "ko", "target": "en", "batch_tokens": 1024},
-        "size": {"dim": 32, "encoder_depth": 2, "decoder_depth": 2, "heads": 2, "hidden": 64, "dropout": 0.0},
-        "optimize": {"lr": 5e-3, "warmup": 20},
-        "loop": {"steps": 60, "evaluate_every": 60},
-        "out": out,
-    }
-    return train(from_mapping("translate", settings)).folder
+def trained(pairs, tmp_path_factory) -> Callable[[str], Path]:
+    """The folder of a run of one of `MODELS`, trained when it is first asked for."""
+
+    @cache
+    def folder(name: str) -> Path:
+        settings = {
+            "model": name,
+            "data": {"folder": str(pairs), "source": "ko", "target": "en", "batch_tokens": 1024},
+            "optimize": {"lr": 5e-3, "warmup": 20},
+            "loop": {"steps": 60, "evaluate_every": 60},
+            "out": tmp_path_factory.mktemp("runs") / "ko-en",
+        }
+        return train(from_mapping("translate", {**settings, **MODELS[name]})).folder
+
+    return folder
+
+
+@pytest.fixture(scope="session")
+def run_folder(trained) -> Path:
+    return trained("transformer")
+
+
+@pytest.fixture(params=["transformer", "seq2seq"])
+def translator(request, trained):
+    """A trained translator of each kind that attends."""
+    return load(trained(request.param))
 
 
 @pytest.fixture
-def translator(run_folder):
-    return load(run_folder)
+def unattending(trained):
+    """A trained translator without attention."""
+    return load(trained("fixed vector"))

@@ -1,5 +1,6 @@
 """Learning to translate: what the task adds to the loop."""
 
+import random
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,9 @@ import torch
 from qkv.data.buckets import Batch
 from qkv.errors import ConfigError
 from qkv.layers.attention import Attention
+from qkv.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from qkv.models.transformer import Transformer, TransformerConfig
+from qkv.tasks.load import load
 from qkv.tasks.settings import read_settings, write_settings
 from qkv.tasks.translate import Translate
 from qkv.train.loop import train
@@ -90,3 +93,75 @@ def test_a_fine_tuned_run_keeps_how_its_first_run_searches(run_folder, pairs, tm
         assert read_settings(folder)["search"] == {"beam": 3, "length_penalty": 0.6}
     finally:
         write_settings(run_folder, search=before.get("search", {}))
+
+
+def recurrent(**changes) -> Seq2Seq:
+    return Seq2Seq(Seq2SeqConfig(**{"source_words": 30, "target_words": 30, "dim": 16, "dropout": 0.0, **changes}))
+
+
+@pytest.mark.parametrize("make", [recurrent, lambda: Transformer(SMALL)])
+def test_with_teacher_forcing_of_1_the_true_words_are_read_and_with_0_the_models_own(batch, make, monkeypatch):
+    model, read = make().train(), []
+    forward = type(model).forward
+
+    def listen(self, source, lengths, target, *rest):
+        read.append(target)
+        return forward(self, source, lengths, target, *rest)
+
+    monkeypatch.setattr(type(model), "forward", listen)
+    true = batch.target[:, :-1]
+    Translate().loss(model, batch, 1)
+    Translate(teacher_forcing=0.0).loss(model, batch, 1)
+    Translate(teacher_forcing=0.5).loss(model, batch, 1)
+    forced, own, mixed = read
+    assert torch.equal(forced, true)
+    said = model.eval().output(forward(model, batch.source, batch.source_lengths, own)).argmax(-1)
+    assert torch.equal(own[:, 0], true[:, 0]) and torch.equal(own[:, 1:], said[:, :-1])
+    said = model.output(forward(model, batch.source, batch.source_lengths, mixed)).argmax(-1)
+    assert ((mixed[:, 1:] == said[:, :-1]) | (mixed[:, 1:] == true[:, 1:])).all()
+
+
+def test_the_chance_of_truth_falls_in_a_line():
+    task = Translate(teacher_forcing=0.6, forcing_steps=100)
+    assert [task._chance_of_truth(step) for step in (0, 50, 100, 1000)] == pytest.approx([1.0, 0.8, 0.6, 0.6])
+    with pytest.raises(ConfigError, match=r"teacher_forcing is 1\.5"):
+        Translate(teacher_forcing=1.5)
+
+
+def test_scheduled_sampling_leaves_the_model_in_training(batch):
+    model = recurrent(dropout=0.1).train()
+    loss = Translate(teacher_forcing=0.5).loss(model, batch, 3)
+    loss.total.backward()
+    assert model.training and all(p.grad is not None and p.grad.isfinite().all() for p in model.parameters())
+    dev = Translate(teacher_forcing=0.0).loss(model.eval(), batch, 3)
+    torch.testing.assert_close(dev.total, Translate(smoothing=0.0).loss(model, batch).total)
+
+
+@pytest.mark.learning
+@pytest.mark.parametrize("turned", [False, True], ids=["copy", "reverse"])
+def test_where_the_answer_is_known_attention_is_the_diagonal_or_the_other_one(tmp_path, turned):
+    """Copying and reversing words: the word that is said next is looked at, with 0.9 of the weight and more."""
+    draw = random.Random(0)
+    lines = [[draw.choice("abcdefghijklmnop") for _ in range(draw.randint(3, 9))] for _ in range(6000)]
+    for name, part in (("train", lines[:5900]), ("dev", lines[5900:])):
+        (tmp_path / f"{name}.src").write_text("".join(" ".join(line) + "\n" for line in part))
+        (tmp_path / f"{name}.trg").write_text("".join(" ".join(line[:: -1 if turned else 1]) + "\n" for line in part))
+    settings = {
+        "model": "seq2seq",
+        "size": {"dim": 64, "depth": 1, "dropout": 0.0, "attention": "bilinear"},
+        "data": {"folder": str(tmp_path), "source": "src", "target": "trg", "vocabulary": "word", "batch_tokens": 1024},
+        "optimize": {"lr": 5e-3, "warmup": 50, "schedule": "constant"},
+        "loop": {"steps": 400, "evaluate_every": 400},
+        "out": tmp_path / "run",
+    }
+    translator = load(train(from_mapping("translate", settings)).folder)
+    sources = [" ".join(line) for line in lines[5900:]]
+    answers = translator(sources)
+    targets = [" ".join(line[:: -1 if turned else 1]) for line in lines[5900:]]
+    assert sum(a.text == t for a, t in zip(answers, targets, strict=True)) >= 95
+    mass = []
+    for answer, line in zip(translator.score(zip(sources, targets, strict=True)), lines[5900:], strict=True):
+        map = translator.replay([answer])["decoder.attention"][0]
+        places = range(len(line))[:: -1 if turned else 1]
+        mass += [float(map.weights[0, step, place]) for step, place in enumerate(places)]
+    assert sum(mass) / len(mass) >= 0.9

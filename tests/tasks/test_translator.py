@@ -8,7 +8,8 @@ import torch
 
 from qkv.data.lines import read_lines
 from qkv.decode.search import Sampling, Search
-from qkv.errors import DataError
+from qkv.errors import ConfigError, DataError
+from qkv.models.transformer import Transformer
 from qkv.tasks.lines_out import as_json, summary, text_lines
 
 SENTENCES = [
@@ -73,10 +74,12 @@ def test_look_shows_the_hypothesis_that_was_returned(translator):
     translator.search = Search(beam=4)
     answer = translator(SENTENCES[0])
     seen = translator.look(SENTENCES[0])
-    assert list(seen) == [
-        "encoder.0.attention", "encoder.1.attention", "decoder.0.attention", "decoder.0.cross", "decoder.1.attention",
-        "decoder.1.cross", "source.position", "target.position",
-    ]  # fmt: skip
+    assert list(seen) == (
+        [
+            "encoder.0.attention", "encoder.1.attention", "decoder.0.attention", "decoder.0.cross",
+            "decoder.1.attention", "decoder.1.cross", "source.position", "target.position",
+        ] if isinstance(translator.model, Transformer) else ["decoder.attention"]
+    )  # fmt: skip
     cross = seen.last("cross")
     assert cross.query.pieces == (translator.codec.target.pieces([translator.codec.start])[0], *answer.tokens[:-1])
     assert cross.key.text == SENTENCES[0]
@@ -106,7 +109,43 @@ def test_special_text_is_text(translator):
     assert translator.codec.encode_source([answer.source])[0].count(translator.codec.source.end) == 1
 
 
-def test_loading_again_gives_identical_answers(translator, run_folder):
+def test_loading_again_gives_identical_answers(translator):
     import qkv
 
-    assert [replace(a) for a in qkv.load(run_folder)(SENTENCES)] == translator(SENTENCES)
+    assert [replace(a) for a in qkv.load(translator.folder)(SENTENCES)] == translator(SENTENCES)
+
+
+def test_without_attention_gradients_and_states_are_shown_instead(unattending, tmp_path):
+    seen = unattending.look(SENTENCES[0])
+    assert list(seen) == ["gradient"] and "no attention" in seen.notes["remark"]
+    (map,) = seen.select(kind="gradient")
+    torch.testing.assert_close(map.weights.sum(-1), torch.ones(1, len(map.query)))
+    assert len(seen.notes["norms"]["source"]) == len(map.key)
+    assert len(seen.notes["norms"]["target"]) == len(map.query)
+    for name in ("look.html", "look.svg", "look.safetensors"):
+        seen.save(tmp_path / name)
+    assert "no attention" in (tmp_path / "look.html").read_text(encoding="utf-8")
+    with pytest.raises(ConfigError, match="no attention"):
+        unattending(SENTENCES, align=True)
+
+
+def test_gradients_can_be_asked_for_beside_attention(translator):
+    seen = translator.look_at(translator(SENTENCES[0]), gradient=True, layers="*")
+    cross, gradient = seen.last("cross"), seen["gradient"][0]
+    assert (gradient.query, gradient.key) == (cross.query, cross.key)
+
+
+def test_a_prefix_that_leaves_no_room_is_refused(translator):
+    with pytest.raises(ConfigError, match="a prefix has"):
+        list(translator.translate(SENTENCES, prefixes=["The girl works here"] * 4, longest=3))
+
+
+def test_every_line_has_as_many_translations(translator):
+    answers = translator(["", SENTENCES[0]], how=Search(beam=3, n_best=3))
+    assert [len(line.splitlines()) for line in text_lines(answers, n_best=3)] == [3, 3]
+
+
+def test_only_text_is_translated(translator):
+    for wrong in (1, [1], None):
+        with pytest.raises(TypeError, match="a text or a list of texts"):
+            translator(wrong)

@@ -62,7 +62,7 @@ class Given(toy.Toy):
     def config(self, codec, size):
         return size
 
-    def loss(self, model, batch):
+    def loss(self, model, batch, step):
         return Loss((batch.values * model.weight).sum())
 
 

@@ -96,7 +96,7 @@ class Toy:
     def config(self, codec, size):
         return replace(size, classes=codec.classes)
 
-    def loss(self, model, batch) -> Loss:
+    def loss(self, model, batch, step=0) -> Loss:
         logits = model(batch.bits)
         total = functional.cross_entropy(logits, batch.labels, reduction="sum")
         if torch.is_grad_enabled():

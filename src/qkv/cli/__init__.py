@@ -11,10 +11,12 @@ VERBS = {
     "score":     ("qkv.cli.score", "how likely a model finds given pairs"),
     "look":      ("qkv.cli.look", "see what a model looked at"),
     "evaluate":  ("qkv.cli.evaluate", "score a model on a test set"),
+    "compare":   ("qkv.cli.compare", "train several models under one budget, side by side"),
     "check":     ("qkv.cli.check", "find what is wrong with your data, before training"),
     "info":      ("qkv.cli.info", "what a run is: parameters, data, scores, versions"),
     "import":    ("qkv.cli.import_", "turn published weights into a qkv run"),
     "export":    ("qkv.cli.export", "turn a qkv run into published formats"),
+    "phrases":   ("qkv.cli.phrases", "write the built-in sentence pairs with their gold alignments"),
     "demo":      ("qkv.cli.demo", "train, translate and look, on built-in sentences, in minutes"),
 }  # fmt: skip
 

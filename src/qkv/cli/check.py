@@ -10,6 +10,7 @@ EXAMPLES = """examples:
   qkv check ko-en/                                  # train.ko, train.en, dev.ko ... are found by name
   qkv check ko-en/ --source ko --target en
   qkv check ko-en/train.tsv --source ko --target en
+exit code: 0 where the data can be trained on, 1 where they cannot, 2 where they cannot be read
 """
 
 

@@ -23,6 +23,7 @@ def look(
     heads: str | None = None,
     target: str | None = None,
     beam: int | None = None,
+    gradient: bool = False,
     device: str | None = None,
     threads: int | None = None,
 ) -> None:
@@ -36,6 +37,7 @@ def look(
         heads: heads to keep, such as 0,3.
         target: look at this translation instead of the model's own.
         beam: hypotheses of the search whose answer is looked at; the run's own setting if not given.
+        gradient: add a map of what each word hangs on by its gradient; a model without attention has no other.
         device: cpu, cuda, mps ...
         threads: CPU threads.
     """
@@ -49,10 +51,11 @@ def look(
         answer = translator(text, how=replace(translator.search, **({} if beam is None else {"beam": beam})))
     else:
         answer = next(translator.score([(text, target)]))
-    seen = translator.look_at(answer, layers=layers, heads=whole_numbers("heads", heads))
+    which = {"layers": layers, "heads": whole_numbers("heads", heads)}
+    seen = translator.look_at(answer, gradient=gradient, **which)
     seen.save(out)
     print(answer.text)
-    print(f"wrote {out}: {len(seen)} layers")
+    print(f"wrote {out}: {len(seen)} {'map' if len(seen) == 1 else 'maps'}")
 
 
 def main(argv: Sequence[str]) -> int:

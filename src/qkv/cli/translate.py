@@ -74,6 +74,8 @@ def translate(
         raise ConfigError("--text and --input are both given", expected="one of them")
     if input is not None and output is not None and output.exists() and output.samefile(input):
         raise ConfigError(f"--input and --output are both {input}", remedy="name another file: it would be emptied")
+    if beam is not None and (temperature is not None or top_k or top_p != 1):
+        raise ConfigError("--beam keeps the best and --temperature, --top-k, --top-p draw", expected="one or the other")
     if align and n_best > 1 and not json:
         raise ConfigError("--align and --n-best are both given", remedy="add --json, which holds both")
     translator = load(run, prepare_device(device, threads))

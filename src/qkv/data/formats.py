@@ -8,6 +8,8 @@ import csv
 import hashlib
 import io
 import json
+import os
+import socket
 import zlib
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -15,6 +17,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
 from qkv.data.lines import open_lines, raw_lines
 from qkv.errors import DataError, nearest
@@ -160,6 +163,8 @@ def _columns(path: Path, kind: str, source: str, target: str) -> tuple[str, str]
     """Names of the two columns if the first line has them, positions "0" and "1" for a TSV without a header."""
     with _readable(path), open_lines(path) as stream:
         first = next(raw_lines(stream), None) or b""
+    if not first.strip():
+        raise DataError("the file is empty, or begins with an empty line", expected="a header or a pair", file=path)
     text = first.decode("utf-8", errors="replace").lstrip("\ufeff").rstrip("\r")
     names = next(csv.reader([text]), []) if kind == "csv" else text.split("\t")
     if source in names and target in names:
@@ -280,9 +285,11 @@ def _read_parquet(corpus: Corpus) -> Iterator[Pair]:
 
 
 def _open_dataset(where: str, source: str, target: str, split: str) -> Corpus:
+    name, _, config = where.partition(":")
+    if not _hub_answers():
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")  # what was loaded before is still found, without long waiting
     import datasets
 
-    name, _, config = where.partition(":")
     try:
         loaded = datasets.load_dataset(name, config or None)
     except Exception as error:  # of any library below it: network, hub, parsing
@@ -296,6 +303,18 @@ def _open_dataset(where: str, source: str, target: str, split: str) -> Corpus:
         raise DataError(f"the dataset {name!r} has no part {SPLITS[split]!r}", expected="one of " + ", ".join(loaded))
     label = f"{where} ({part})"
     return Corpus(label, label, "dataset", source, target, loaded[part])
+
+
+def _hub_answers() -> bool:
+    """Whether the hub can be reached: a mistyped file name should not wait for it many times over."""
+    host = urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co")).hostname
+    if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):
+        return True
+    try:
+        socket.create_connection((host, 443), timeout=3).close()
+    except OSError:
+        return False
+    return True
 
 
 def _read_dataset(corpus: Corpus) -> Iterator[Pair]:

@@ -143,5 +143,8 @@ def examine_all(data: PairFiles, scratch: Path, keep_text: bool = True) -> "tupl
     compare(corpora, {part: found.array for part, found in notes.items()}, report, data.keep_duplicates)
     if "train" in notes and not report.kept["train"] and not report.refused:
         file = corpora["train"].source_file
-        report.refused.append(DataError("no pair is left to train on", remedy="run qkv check and mend it", file=file))
+        reasons = "; ".join(str(finding) for finding in report.findings if finding.part == "train")
+        report.refused.append(
+            DataError("no pair is left to train on" + (f" ({reasons})" if reasons else ""), remedy="mend it", file=file)
+        )
     return report, notes

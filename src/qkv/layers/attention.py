@@ -39,7 +39,7 @@ class KeyValue:
         return KeyValue(room[0][..., : had + more, :], room[1][..., : had + more, :], room)
 
     @classmethod
-    def together(cls, parts: "list[KeyValue]", groups: list[Int[Tensor, "group"]], keys: int) -> "KeyValue":
+    def together(cls, parts: "list[KeyValue]", groups: list[Int[Tensor, "_"]], keys: int) -> "KeyValue":
         """One memory of ``keys`` places, of the memories of groups of its examples.
 
         Each head's keys lie side by side: worth a copy where they are looked at again and again.
@@ -105,6 +105,8 @@ def attend(
     tap: Tap | None = None,
 ) -> Float[Tensor, "batch head query value_depth"]:
     """Weighted sum of values: softmax(score(query, key)) value (Vaswani et al. 2017, eq. 1).
+
+    The keys of ``memory`` are as the score's ``remember`` leaves them (as they are, for all but the additive score).
 
     Fused into one kernel whenever the score is a dot product. A watching tap computes the weights beside it and never
     changes the output; only a tap that says that it intervenes is given the weights to edit.
@@ -173,7 +175,7 @@ class Attention(nn.Module):
 
     def remember(self, memory: Float[Tensor, "batch key memory"]) -> KeyValue:
         """Keys and values of a memory, computed once however often it is looked at."""
-        return KeyValue(self._split(self.key(memory)), self._split(self.value(memory)))
+        return KeyValue(self.score.remember(self._split(self.key(memory))), self._split(self.value(memory)))
 
     def forward(
         self,

@@ -9,7 +9,7 @@ __all__ = ["Linear"]
 # time. In oneDNN's blocked layout they are fetched faster: with 6 blocks of width 512 and 16,000 words greedy search is
 # 13 % faster in batches of 64 and 20 % in batches of 4. (Models that torch compiles use the same operator.)
 FEW = 96  # rows; with more of them, arithmetic takes longer than fetching, and the plain product is as fast
-LARGE = 2**20  # elements; a smaller weight stays in the processor's cache
+LARGE = 2**18  # elements; a smaller weight stays in the processor's cache
 _AVAILABLE = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
 
 

@@ -25,7 +25,14 @@ __all__ = ["SCORES", "Additive", "Bilinear", "Cosine", "Dot", "ScaledDot", "Scor
 
 
 class Score(nn.Module):
-    """How a query and a key agree. A subclass gives `fold`, or `scores` where it cannot fold."""
+    """How a query and a key agree. A subclass gives `fold`, or `scores` where it cannot fold.
+
+    Both are given keys as `remember` leaves them.
+    """
+
+    def remember(self, key: Float[Tensor, "*batch key key_depth"]) -> Float[Tensor, "*batch key depth"]:
+        """A key, with what can be computed of it once, however many queries come."""
+        return key
 
     def fold(
         self, query: Float[Tensor, "*batch query query_depth"], key: Float[Tensor, "*batch key key_depth"]
@@ -91,8 +98,11 @@ class Additive(Score):
         self.key = nn.Linear(key_depth or query_depth, hidden)
         self.value = nn.Linear(hidden, 1, bias=False)
 
+    def remember(self, key):
+        return self.key(key)
+
     def scores(self, query, key):
-        pairs = self.query(query).unsqueeze(-2) + self.key(key).unsqueeze(-3)
+        pairs = self.query(query).unsqueeze(-2) + key.unsqueeze(-3)
         return self.value(pairs.tanh()).squeeze(-1)
 
 

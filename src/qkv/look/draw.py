@@ -98,7 +98,7 @@ def draw(
     if wanted:
         rows = [index for index, known in enumerate(map.heads) if known in wanted]
         map = replace(map, weights=map.weights[rows], heads=tuple(map.heads[row] for row in rows))
-    if map.kind == "cross" and (reading or note.get("reading")) == "unshifted":
+    if map.kind in ("cross", "gradient") and (reading or note.get("reading")) == "unshifted":
         map = as_predicted(map)
     _save(grid_figure(map, words=words, links=note.get("links", ()) if aligned and words else ()), path)
 
@@ -173,7 +173,7 @@ def _choose(trace: Trace, layer: str | None, kind: str | None) -> Map:
     kinds = [maps[0].kind for maps in trace.values() if maps]
     if not kinds:
         raise RunError("the trace holds no map", remedy="trace a forward pass")
-    return trace.last(kind or next((known for known in ("cross", "self") if known in kinds), kinds[-1]))
+    return trace.last(kind or next((known for known in ("cross", "gradient", "self") if known in kinds), kinds[-1]))
 
 
 def _check_drawable(map: Map) -> None:
@@ -221,7 +221,7 @@ def _text(text):
 
 def _step(map: Map) -> str:
     """Which step a row of a decoder's map is: told by the mark that stands first (input) or last (prediction)."""
-    if map.kind != "cross" or not isinstance(map.query, Tokens) or not len(map.query):
+    if map.kind not in ("cross", "gradient") or not isinstance(map.query, Tokens) or not len(map.query):
         return ""
     first, last = map.query.spans[0], map.query.spans[-1]
     if first[0] == first[1]:

@@ -78,7 +78,7 @@ def distance(map: Map) -> Float[Tensor, "head query"]:
     Vig & Belinkov 2019, equation 3 (there averaged over a corpus). Only for self-attention: positions of two texts
     have no distance.
     """
-    if map.kind == "cross" or len(map.query) != len(map.key):
+    if map.kind in ("cross", "gradient") or len(map.query) != len(map.key):
         raise RunError(
             f"{map.name} looks from one sequence into another",
             expected="self-attention",

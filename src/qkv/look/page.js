@@ -265,8 +265,9 @@
       spansOf.set(id, spans);
       const name = make("span", { textContent: axis.role || "text" });
       part.append(make("div", { className: axis.pieces.length > 60 ? "text long" : "text" }, name, line));
+      if (axis.norms.length) part.append(normsOf(axis));
     }
-    const about = [];
+    const about = example.remark ? [example.remark] : [];
     if (example.score !== null) {
       about.push(make("span", {}, "score ", make("b", { textContent: number(example.score, 3) })));
     }
@@ -279,6 +280,21 @@
     }
     part.hidden = !axes.length;
     $("run").textContent = example.run;
+  }
+
+  // A bar for each step: how long the state is, on the scale of the longest.
+  function normsOf(axis) {
+    const longest = Math.max(...axis.norms.filter((norm) => norm !== null), 1e-12);
+    const bars = axis.norms.map((norm, i) => {
+      const bar = make("i", { title: `${axis.pieces[i]}: length of the state ${norm === null ? "?" : number(norm)}` });
+      bar.style.height = `${Math.max(1, 26 * (norm || 0) / longest)}px`;
+      return bar;
+    });
+    const label = `Length of the ${axis.role} state at each step, at most ${number(longest)}`;
+    const row = make("div", { className: "norms", title: label }, ...bars);
+    row.setAttribute("role", "img");
+    row.setAttribute("aria-label", label);
+    return make("div", { className: "text" }, make("span", { textContent: "states" }), row);
   }
 
   // --- controls ----------------------------------------------------------------------------------------------------
@@ -378,6 +394,8 @@
         ? "The last cross-attention layer, followed back through the encoder's rollout to the words that came in."
         : "All layers multiplied: what each position's output draws from each word that came in. Each layer's mean is "
           + "mixed half and half with the identity, for the residual connection (Abnar & Zuidema 2020).";
+      case "gradient": return "What the chance of each word hangs on: how much it would change with each source word "
+        + `(the length of its gradient, each row in parts of its sum). ${layer.decoder ? step : ""}`;
       case "position": return "How alike the vectors of any two positions are.";
       default: return "How each position is mixed from the others.";
     }
@@ -987,7 +1005,7 @@
 
   $("reduced").textContent = data.reduced;
   $("reduced").hidden = !data.reduced;
-  const first = data.examples[0].sections, cross = first.findIndex((section) => section.id === "cross");
+  const first = data.examples[0].sections, cross = first.findIndex((section) => ["cross", "gradient"].includes(section.id));
   state.section = Math.max(cross, 0);
   state.layer = sectionNow().layers.length - 1;
   state.predicted = first.find((section) => section.id === "alignment")?.reading === "unshifted"; // as it was read

@@ -68,7 +68,8 @@ def page(traces: Trace | Sequence[Trace], *, title: str = "", limit: int = LIMIT
 
     Shown are the maps over whole sequences (windowed ones are not), their rollouts, the exact entropy and distance of
     each head, and from each trace's ``notes``, where given: ``source``, ``target``, ``score``, ``token_scores`` (of the
-    target's pieces, without the start mark), ``run``, ``alignment`` (see `qkv.look.alignment.Reader.note`; with
+    target's pieces, without the start mark), ``norms`` (of the states at each position of source and target),
+    ``remark`` (a sentence), ``run``, ``alignment`` (see `qkv.look.alignment.Reader.note`; with
     ``sure`` and ``possible`` links beside it the gold is drawn too) and ``faithfulness``.
 
     Args:
@@ -140,6 +141,7 @@ def _sections(trace: Trace) -> list[Section]:
         _section("cross", "Decoder → encoder" if two else "Cross-attention", cross),
         _section("mixing", "Mixing", [map for map in maps if map.kind == "mixing"]),
         Section("rollout", "Rollout", rolled, of),
+        _section("gradient", "Gradient", [map for map in maps if map.kind == "gradient"]),
         _section("alignment", "Alignment", _aligned(trace)),
         Section("position", "Positions", positions, [map.name.removesuffix(".position") for map in positions]),
     ]
@@ -225,7 +227,8 @@ class _Pack:
         for section in shown:
             if section["id"] == "alignment":
                 section |= _alignment(notes["alignment"])
-        cross = next((map for section in sections for map in section.maps if map.kind == "cross"), None)
+        between = (map for section in sections for map in section.maps if map.kind in ("cross", "gradient"))
+        cross = next(between, None)
         roles = {axes.index(cross.key): "source", axes.index(cross.query): "target"} if cross else {}
         scores = [_finite(score) for score in notes.get("token_scores") or []]
         texts = [axis.text for axis in axes if isinstance(axis, Tokens)]
@@ -234,9 +237,10 @@ class _Pack:
             "title": str(notes.get("source") or (texts[0] if texts else sections[0].maps[0].name)),
             "run": str(notes.get("run") or ""),
             "score": _finite(notes.get("score")),
+            "remark": str(notes.get("remark") or ""),
             "faithfulness": str(faith.get("sentence", "") if isinstance(faith, dict) else faith or ""),
             "axes": [
-                _axis(axis, role, scores if role == "target" else [])
+                _axis(axis, role, scores if role == "target" else [], (notes.get("norms") or {}).get(role, []))
                 for axis, role in ((axis, roles.get(id, "")) for id, axis in enumerate(axes))
             ],
             "sections": shown,
@@ -262,8 +266,8 @@ class _Pack:
             self.total += float(whole.sum()) / len(whole)
         numbers, low, high = _quantised(kept, self.detail)
         self.weights.append(_packed(numbers))
-        weighs = map.kind in ("self", "cross", "mixing")
-        apart = weighs and map.kind != "cross" and len(map.query) == len(map.key)
+        weighs = map.kind in ("self", "cross", "mixing", "gradient")
+        apart = weighs and map.kind in ("self", "mixing") and len(map.query) == len(map.key)
         return {
             "name": map.name,
             "kind": map.kind,
@@ -272,7 +276,7 @@ class _Pack:
             "key": axes.index(map.key),
             "queries": list(map.queries),
             "heads": heads,
-            "decoder": (map.kind == "cross" or map.causal) and _starts_with_mark(map.query),
+            "decoder": (map.kind in ("cross", "gradient") or map.causal) and _starts_with_mark(map.query),
             "weights": len(self.weights) - 1,
             "bits": numbers.itemsize * 8,
             "low": low,
@@ -312,15 +316,16 @@ def _alignment(note: dict) -> dict:
     }
 
 
-def _axis(axis: Axis, role: str, scores: list) -> dict:
+def _axis(axis: Axis, role: str, scores: list, norms: list) -> dict:
+    told = {"role": role, "pieces": labels(axis), "scores": scores, "norms": [_finite(norm) for norm in norms]}
     if not isinstance(axis, Tokens):
-        return {"role": role, "text": False, "pieces": labels(axis), "words": [], "marks": [], "scores": []}
+        return {**told, "text": False, "words": [], "marks": []}
     words = [
         {"text": word.text, "positions": list(word.positions), "mark": word.mark, "place": place}
         for word, place in zip(axis.words(), word_places(axis), strict=True)
     ]
     marks = sorted(position for word in words if word["mark"] for position in word["positions"])
-    return {"role": role, "text": True, "pieces": labels(axis), "words": words, "marks": marks, "scores": scores}
+    return {**told, "text": True, "words": words, "marks": marks}
 
 
 def _thumbnails(heads: Float[np.ndarray, "head query key"]) -> dict:

@@ -30,7 +30,7 @@ class Map:
 
     Attributes:
         name: the module path of the layer, nothing else: ``"encoder.blocks.3.attention"``.
-        kind: ``"self"``, ``"cross"``, ``"mixing"`` or ``"position"``.
+        kind: ``"self"``, ``"cross"``, ``"mixing"``, ``"gradient"`` (see `qkv.look.saliency`) or ``"position"``.
         weights: one row of weights over the keys for each head and query, float32; each row sums to one or is all zero.
         query, key: what the rows and columns are (the whole axis, even where only some rows were kept).
         heads: which heads of the layer ``weights`` holds, in order.

@@ -10,6 +10,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 
 import torch
 from jaxtyping import Float
@@ -50,7 +51,9 @@ def trace(
         axes: what each position is, by stream name, for each example; goes before those of ``batch``.
 
     Yields:
-        The `Trace`, filled as the layers run. A layer that runs twice is recorded once, by its last run.
+        The `Trace`, filled as the layers run. A layer that runs twice is recorded once, by its last run; but where the
+        axes say that there are more queries than a run has, as in a decoder that looks step by step, runs go on from
+        each other until all are there.
 
     Raises:
         ConfigError: no layer matches, or the module is already being traced.
@@ -125,6 +128,7 @@ class _Tap:
         self.name, self.between, self.seen, self.edit_weights = name, layer.between, seen, edit
         self.heads = list(range(layer.heads)) if heads is None else list(heads)
         self.queries, self.axes = queries, axes or {}
+        self.reached = 0  # of a layer that looks step by step: the first query of the next run
         self.thread = threading.get_ident()
         if not self.heads:
             raise ConfigError("no head is asked for", expected=f"some of 0 to {layer.heads - 1}, or None for all")
@@ -163,9 +167,13 @@ class _View:
             list(tap.axes[stream]) if stream in tap.axes else [_bare(longest)] * examples
             for stream, longest in zip(tap.between, (queries, keys), strict=True)
         )
-        self.rows = [self._rows(len(axis)) for axis in self.query_axes]
+        whole = max(map(len, self.query_axes))
+        first, last = (0, whole) if queries >= whole else (tap.reached, tap.reached + queries)
+        self.goes_on, tap.reached = first > 0, last % whole if whole else 0
+        self.rows = [[row for row in self._rows(len(axis)) if first <= row < last] for axis in self.query_axes]
         # All examples are computed at once, over every row that any of them wants.
-        self.wanted = sorted({row for rows in self.rows for row in rows})
+        self.wanted = sorted({row - first for rows in self.rows for row in rows})
+        self.places = [[bisect_left(self.wanted, row - first) for row in rows] for rows in self.rows]
 
     def cut(self, values: Tensor | None) -> Tensor | None:
         """Heads and wanted rows of something shaped, or broadcast, as ``(batch, head, query, ...)``."""
@@ -174,20 +182,28 @@ class _View:
     def record(self, weights: Float[Tensor, "batch head wanted key"], causal: bool) -> None:
         tap, weights = self.tap, weights.float().cpu()
         kind = "self" if tap.between[0] == tap.between[1] else "cross"
-        of_each = zip(self.rows, self.query_axes, self.key_axes, strict=True)
-        tap.seen.maps[tap.name] = [
+        maps = [
             Map(
-                tap.name, kind, weights[i][:, [bisect_left(self.wanted, row) for row in rows], : len(key_axis)],
-                query_axis, key_axis, tuple(tap.heads), tuple(rows), causal,
+                tap.name, kind, weights[i][:, self.places[i], : len(key_axis)],
+                query_axis, key_axis, tuple(tap.heads), tuple(self.rows[i]), causal,
             )
-            for i, (rows, query_axis, key_axis) in enumerate(of_each)
+            for i, (query_axis, key_axis) in enumerate(zip(self.query_axes, self.key_axes, strict=True))
         ]  # fmt: skip
+        if self.goes_on:
+            maps = [_joined(*both) for both in zip(tap.seen.maps[tap.name], maps, strict=True)]
+        tap.seen.maps[tap.name] = maps
 
     def _rows(self, length: int) -> list[int]:
         queries = range(length) if self.tap.queries is None else self.tap.queries
         if bad := [row for row in queries if not -length <= row < length]:
             raise ConfigError(f"{self.tap.name} has no query {bad[0]} in a text of {length} positions")
         return sorted({row % length for row in queries})
+
+
+def _joined(earlier: Map, later: Map) -> Map:
+    """The rows of two runs of a layer that looks step by step."""
+    weights = torch.cat([earlier.weights, later.weights], 1)
+    return replace(earlier, weights=weights, queries=earlier.queries + later.queries)
 
 
 def _pick(values: Tensor | None, dim: int, wanted: list[int]) -> Tensor | None:

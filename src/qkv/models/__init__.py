@@ -10,6 +10,7 @@ __all__ = ["MODELS", "find"]
 
 MODELS = {
     "transformer": "qkv.models.transformer:Transformer",
+    "seq2seq": "qkv.models.seq2seq:Seq2Seq",
 }
 
 

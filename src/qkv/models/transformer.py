@@ -240,7 +240,7 @@ class Transformer(nn.Module):
         return None
 
 
-def _alike(lengths: Int[Tensor, "batch"]) -> list[Int[Tensor, "group"]]:
+def _alike(lengths: Int[Tensor, "batch"]) -> list[Int[Tensor, "_"]]:
     """Groups of the batch of which none is much longer than another; one group on a GPU, where many small ones cost."""
     ordered = lengths.sort(descending=True, stable=True)
     groups, begin, sizes = [], 0, ordered.values.tolist()

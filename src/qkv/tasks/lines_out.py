@@ -11,9 +11,13 @@ __all__ = ["as_json", "as_text", "summary", "text_lines"]
 
 
 def as_text(answer: Answer, n_best: int = 1, align: bool = False) -> str:
-    """The translation; with several, ``rank ||| text ||| score``; with ``align``, Pharaoh links after ``|||``."""
+    """The translation; with several, ``rank ||| text ||| score``; with ``align``, Pharaoh links after ``|||``.
+
+    A line that was not translated, or of which fewer translations were found, has as many lines as the others.
+    """
     if n_best > 1:
-        ranked = [answer, *answer.others]
+        found = [answer, *answer.others]
+        ranked = found + [Answer("", answer.source)] * (n_best - len(found))
         return "\n".join(f"{i} ||| {a.text} ||| {a.score if a.score is not None else ''}" for i, a in enumerate(ranked))
     return f"{answer.text} ||| {format_pharaoh(answer.links or ())}" if align else answer.text
 

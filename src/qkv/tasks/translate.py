@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from qkv.data.buckets import Batch
@@ -23,7 +23,7 @@ from qkv.look.alignment import choose_reader
 from qkv.tasks.scores import text_scores
 from qkv.tasks.settings import read_settings, write_settings
 from qkv.tasks.task import Loss, Prepared, Scores
-from qkv.tasks.translator import Translator
+from qkv.tasks.translator import Translator, default_reader
 
 __all__ = ["Translate"]
 
@@ -40,11 +40,14 @@ class Translate:
         align: weight of a second loss, which teaches one head to keep where each word came from: the first head of the
             first cross-attention looks, when a word is the input, where the last one looked to predict it. Alignments
             are then read there. 0 is none.
+        teacher_forcing: chance that a word which the decoder reads in training is the true one; else it is the one that
+            the model itself would say there (scheduled sampling, Bengio et al. 2015). 1 is always: teacher forcing.
+        forcing_steps: the chance falls from 1 to that in so many steps, linearly; 0 has it there from the first.
     """
 
     name = "translate"
     Data = PairFiles
-    models = ("transformer",)
+    models = ("transformer", "seq2seq")
     from_codec = ("source_words", "target_words")
     unit = "tokens"
     best = "chrf"
@@ -56,11 +59,18 @@ class Translate:
         "chrf": True,
     }
 
-    def __init__(self, smoothing: float = 0.1, align: float = 0.0):
+    def __init__(
+        self, smoothing: float = 0.1, align: float = 0.0, teacher_forcing: float = 1.0, forcing_steps: int = 0
+    ):
         for key, value, below in (("smoothing", smoothing, 1), ("align", align, math.inf)):
             if not 0 <= value < below:
                 raise ConfigError(f"learn.{key} is {value}", expected="0 or more" + ", less than 1" * (below == 1))
+        if not 0 <= teacher_forcing <= 1:
+            raise ConfigError(f"learn.teacher_forcing is {teacher_forcing}", expected="a chance: from 0 to 1")
+        if forcing_steps < 0:
+            raise ConfigError(f"learn.forcing_steps is {forcing_steps}", expected="a whole number from 0")
         self.smoothing, self.align = smoothing, align
+        self.teacher_forcing, self.forcing_steps = teacher_forcing, forcing_steps
         self.max_length = 0  # of the data, once they are prepared
 
     def prepare(self, data: PairFiles, folder: Path, seed: int, codec: Codec | None = None) -> Prepared:
@@ -80,7 +90,7 @@ class Translate:
     def config(self, codec: Codec, size: Any) -> Any:
         """The model's config with the codec's vocabulary sizes; tables of separate vocabularies cannot be one."""
         needed = self.max_length + 2  # and the marks around it
-        if size.positions == "learned" and size.longest < needed:
+        if getattr(size, "positions", "") == "learned" and size.longest < needed:
             raise ConfigError(
                 f"size.longest is {size.longest}, and lines may have {self.max_length} tokens and two marks",
                 remedy=f"set --size.longest {needed}, or --data.max_length {size.longest - 2}",
@@ -90,11 +100,13 @@ class Translate:
             size = replace(size, tie="output")
         return replace(size, **words)
 
-    def loss(self, model: nn.Module, batch: Batch) -> Loss:
+    def loss(self, model: nn.Module, batch: Batch, step: int = 0) -> Loss:
         """Cross entropy of each next word given the true ones before it, smoothed, summed over real targets."""
         aligning = self.align > 0 and model.training
+        forced = self._chance_of_truth(step) if model.training else 1.0
+        given = batch.target[:, :-1] if forced == 1 else _partly_own(model, batch, forced)
         with _looks(model) if aligning else nullcontext() as heard:
-            states = model(batch.source, batch.source_lengths, batch.target[:, :-1], batch.target_lengths - 1)
+            states = model(batch.source, batch.source_lengths, given, batch.target_lengths - 1)
         words = batch.target[:, 1:]
         real = torch.arange(words.shape[1], device=words.device) < (batch.target_lengths - 1)[:, None]
         smoothing = self.smoothing if model.training else 0.0
@@ -107,6 +119,10 @@ class Translate:
             total = total + self.align * apart
             parts["align"] = apart.detach()
         return Loss(total, parts)
+
+    def _chance_of_truth(self, step: int) -> float:
+        gone = 1.0 if step >= self.forcing_steps else step / self.forcing_steps
+        return 1 - gone * (1 - self.teacher_forcing)
 
     def score(self, model: nn.Module, prepared: Prepared) -> Scores:
         """Dev loss and accuracy a word, and BLEU and chrF of greedy translations of the first dev sentences."""
@@ -130,11 +146,13 @@ class Translate:
     def finish(self, model: nn.Module, prepared: Prepared, folder: Path) -> None:
         """Choose on held-out pairs the layer and heads that alignments will be read from."""
         translator = Translator(model.eval(), prepared.codec)
+        if default_reader(model) is None:
+            return  # no attention, no alignment
         given = list(translator.score(list(prepared.dev_texts.values())[:ALIGNED]))
         traces = [
             seen.example(i)
             for begin in range(0, len(given), 64)
-            for seen in [translator.replay(given[begin : begin + 64], layers="*.cross")]
+            for seen in [translator.replay(given[begin : begin + 64], layers=_cross(model))]
             for i in range(len(given[begin : begin + 64]))
         ]
         reading = "shifted" if self.align else None
@@ -149,11 +167,35 @@ class Translate:
         ]
 
 
+@torch.no_grad()
+def _partly_own(model: nn.Module, batch: Batch, chance: float) -> Int[Tensor, "batch target"]:
+    """What the decoder reads: each word the true one with this chance, else what the model says after those before it.
+
+    To choose a word has no gradient, so the words can be found first, by the steps of a search, and the loss then runs
+    over all of them at once, as over given ones.
+    """
+    true = batch.target[:, :-1]
+    keep = torch.rand(true.shape, device=true.device) < chance
+    was_training, _ = model.training, model.eval()  # what it would say, not what dropout makes of it
+    state = model.start(batch.source, batch.source_lengths)
+    read = [true[:, :1]]
+    for place in range(1, true.shape[1]):
+        logits, state = model.step(state, read[-1])
+        read.append(torch.where(keep[:, place, None], true[:, place, None], logits.argmax(-1)))
+    model.train(was_training)
+    return torch.cat(read, 1)
+
+
+def _cross(model: nn.Module) -> list[str]:
+    """Names of the attention layers that look from the target into the source."""
+    layers = [(name, m) for name, m in model.named_modules() if isinstance(m, Attention)]
+    return [name for name, layer in layers if layer.between[0] != layer.between[1]]
+
+
 @contextmanager
 def _looks(model: nn.Module) -> Iterator[tuple[Listener, Listener]]:
     """Hear the first head of the first cross-attention, and all of the last one."""
-    layers = [layer for layer in model.modules() if isinstance(layer, Attention)]
-    cross = [layer for layer in layers if layer.between[0] != layer.between[1]]
+    cross = [model.get_submodule(name) for name in _cross(model)]
     if len(cross) < 2:
         raise ConfigError("learn.align needs two cross-attentions", remedy="use two decoder blocks or more")
     with listen(cross[0], slice(1)) as keeps, listen(cross[-1]) as finds:

@@ -19,12 +19,18 @@ from qkv.errors import ConfigError, DataError
 from qkv.layers.attention import Attention
 from qkv.layers.cross_entropy import word_log_probabilities
 from qkv.look.alignment import Reader
-from qkv.look.record import Trace
+from qkv.look.record import Map, Trace
+from qkv.look.saliency import NAME, saliency, state_norms
 from qkv.look.trace import position_maps, trace
 from qkv.models.saved import load_model
 from qkv.tasks.settings import read_settings
 
 __all__ = ["Answer", "Translator", "default_reader"]
+
+NO_ATTENTION = (
+    "This model has no attention: a fixed vector carries the whole sentence to the decoder. Shown are gradients, that "
+    "is, what the chance of each word hangs on, and how long each state is."
+)
 
 
 @dataclass(frozen=True)
@@ -105,6 +111,8 @@ class Translator:
         """Translate one text, or several."""
         if isinstance(text, str):
             return next(self.translate([text], **how))
+        if not isinstance(text, Sequence) or not all(isinstance(line, str) for line in text):
+            raise TypeError(f"a translator takes a text or a list of texts, not {type(text).__name__}")
         return list(self.translate(text, **how))
 
     def translate(
@@ -165,7 +173,12 @@ class Translator:
 
     def _search(self, sources, how: Search, prefixes, longest: int | None, numbers) -> list[list[Hypothesis]]:
         source, lengths = (x.to(self.device) for x in pad_rows(sources, self.codec.source.pad))
-        allowed = lengths * 2 + 16 if longest is None else torch.full_like(lengths, longest)
+        begun = torch.tensor([len(ids) for ids in prefixes] if prefixes else [0] * len(sources), device=self.device)
+        if longest is not None and (most := int(begun.max())) >= longest:
+            raise ConfigError(
+                f"a prefix has {most} tokens, and the longest translation is {longest}", remedy="raise it"
+            )
+        allowed = lengths * 2 + 16 + begun if longest is None else torch.full_like(lengths, longest)
         if self.longest is not None:
             allowed = allowed.clamp_max(self.longest)
         end = self.codec.target.end
@@ -190,7 +203,7 @@ class Translator:
         while chunk := list(islice(pairs, batch)):
             sources = [self.codec.source.normalise(source) for source, _ in chunk]
             targets = [ids[1:] for ids in self.codec.encode_target([target for _, target in chunk])]
-            given = self._batch(sources, targets)
+            given = self.batch(sources, targets)
             with torch.inference_mode():
                 states = self.model(given.source, given.source_lengths, given.target[:, :-1], given.target_lengths - 1)
                 gains = word_log_probabilities(states, self.model.output, given.target[:, 1:])
@@ -199,7 +212,8 @@ class Translator:
                 score, text = self.search.score(sum(token_scores), len(ids)), self.codec.target.decode(ids[:-1])
                 yield Answer(text, source, score, tuple(self.codec.target.pieces(ids)), token_scores, tuple(ids))
 
-    def _batch(self, sources: Sequence[str], targets: Sequence[Sequence[int]]) -> Batch:
+    def batch(self, sources: Sequence[str], targets: Sequence[Sequence[int]]) -> Batch:
+        """Sources and target ids (without the start mark) as the model reads them."""
         begun = [[self.codec.start, *ids] for ids in targets]
         return pad(self.codec.encode_source(sources), begun, self.codec).to(self.device)
 
@@ -208,21 +222,46 @@ class Translator:
 
         ``which`` goes to `qkv.trace`: layers, heads, queries, edit.
         """
-        # What the decoder reads is what it said, without the end mark: nothing comes after that.
-        inputs = [a.ids[:-1] if a.ended else a.ids for a in answers]
-        batch = self._batch([a.source for a in answers], inputs)
-        axes = {
-            "source": _axes(self.codec.source, batch.source, batch.source_lengths),
-            "target": _axes(self.codec.target, batch.target, batch.target_lengths),
-        }
+        batch, axes = self._said(answers)
         with torch.inference_mode(), trace(self.model, axes=axes, **which) as seen:
             self.model(batch.source, batch.source_lengths, batch.target, batch.target_lengths)
         seen.maps.update(position_maps(self.model, axes, which.get("layers", "*")).maps)
         return seen
 
+    def _said(self, answers: Sequence[Answer]) -> tuple[Batch, dict[str, list[Tokens]]]:
+        """Sources and what was said, as the model reads them, and what each position is."""
+        # What the decoder reads is what it said, without the end mark: nothing comes after that.
+        inputs = [a.ids[:-1] if a.ended else a.ids for a in answers]
+        batch = self.batch([a.source for a in answers], inputs)
+        return batch, {
+            "source": _axes(self.codec.source, batch.source, batch.source_lengths),
+            "target": _axes(self.codec.target, batch.target, batch.target_lengths),
+        }
+
+    def saliency(self, answer: Answer) -> Map:
+        """How much the chance of each word of an answer depends on each word of its source; see `qkv.look.saliency`."""
+        batch, axes = self._said([answer])
+        # The last step predicts the end mark, or where there is none, is no step at all: nothing was said there.
+        said = torch.tensor([*answer.ids, *([] if answer.ended else [self.codec.target.end])], device=self.device)
+
+        def chances(first: int, last: int, copies: int) -> Tensor:
+            source, target = (ids.expand(copies, -1) for ids in (batch.source, batch.target))
+            of_source, of_target = (size.expand(copies) for size in (batch.source_lengths, batch.target_lengths))
+            states = self.model(source, of_source, target, of_target)
+            own = states[torch.arange(copies), torch.arange(first, last)]
+            logits = self.model.output(own).float()
+            return logits.log_softmax(-1).gather(1, said[first:last, None])[:, 0]
+
+        return saliency(self.model.source, chances, axes["target"][0], axes["source"][0])
+
     def align(self, answers: Sequence[Answer], batch: int = 64) -> Iterator[Answer]:
         """The same answers with their word links, read off the layer and heads that the run says."""
         reader = self.reader or default_reader(self.model)
+        if reader is None:
+            raise ConfigError(
+                "this model has no attention, so there is no alignment to read",
+                remedy="leave --align out, or train one with --size.attention dot, bilinear or additive",
+            )
         for begin in range(0, len(answers), batch):
             part = answers[begin : begin + batch]
             spoken = [a for a in part if a.ids]
@@ -233,30 +272,48 @@ class Translator:
                 yield replace(answer, links=tuple(links))
 
     def look(self, text: str, **which: Any) -> Trace:
-        """Translate ``text`` and replay what was returned under a trace; ``which`` goes to `qkv.trace`."""
+        """Translate ``text`` and replay what was returned under a trace; ``which`` goes to `look_at`."""
         return self.look_at(self(text), **which)
 
-    def look_at(self, answer: Answer, **which: Any) -> Trace:
-        """What the model looked at while it said this answer; the trace's notes hold the rest of what is known."""
+    def look_at(self, answer: Answer, *, gradient: bool = False, **which: Any) -> Trace:
+        """What the model looked at while it said this answer; the trace's notes hold the rest of what is known.
+
+        Args:
+            gradient: add what each word hangs on by its gradient, as one more map. A model without attention has no
+                other.
+            which: goes to `qkv.trace`: layers, heads, queries, edit.
+        """
         if not answer.ids:
             raise DataError(
                 f"there is nothing to look at: the text is {answer.mark}", expected="a text that can be translated"
             )
-        seen = self.replay([answer], **which)
         reader = self.reader or default_reader(self.model)
+        seen = self.replay([answer], **which) if reader else Trace()
+        if gradient or not reader:
+            seen.maps[NAME] = [self.saliency(answer)]
         seen.notes.update(
             source=answer.source, target=answer.text, score=answer.score, token_scores=list(answer.token_scores),
-            alignment=reader.note(self.replay([answer], layers=reader.layer) if which else seen),
             run=str(self.folder) if self.folder else "",
         )  # fmt: skip
+        if reader:
+            seen.notes["alignment"] = reader.note(self.replay([answer], layers=reader.layer) if which else seen)
+        else:
+            batch, _ = self._said([answer])
+            given = batch.source, batch.source_lengths, batch.target, batch.target_lengths
+            seen.notes.update(norms=state_norms(self.model, lambda: self.model(*given)), remark=NO_ATTENTION)
         return seen
 
 
-def default_reader(model: nn.Module) -> Reader:
-    """All heads of the last cross-attention but one: where alignments are best found unseen (Garg et al. 2019)."""
+def default_reader(model: nn.Module) -> Reader | None:
+    """All heads of the last cross-attention but one: where alignments are best found unseen (Garg et al. 2019).
+
+    None for a model that has no attention from what it writes to what it reads.
+    """
     layers = [
         (name, m) for name, m in model.named_modules() if isinstance(m, Attention) and m.between[0] != m.between[1]
     ]
+    if not layers:
+        return None
     name, layer = layers[max(0, len(layers) - 2)]
     return Reader(name, tuple(range(layer.heads)))
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from qkv import tasks
 from qkv.errors import ConfigError, RunError, nearest
-from qkv.models.saved import build, load_weights, save_model, save_weights
+from qkv.models.saved import build, load_weights, read_config, save_model, save_weights
 from qkv.store import new_folder
 from qkv.tasks.task import Position, Prepared, Scores, Task
 from qkv.train import averaging, checkpoint, estimate, randomness
@@ -73,13 +73,15 @@ class LossOf(nn.Module):
         super().__init__()
         self.task, self.model = task, model
 
-    def forward(self, batch: Any) -> tuple[Tensor, dict[str, Tensor]]:
-        loss = self.task.loss(self.model, batch)
+    def forward(self, batch: Any, step: int) -> tuple[Tensor, dict[str, Tensor]]:
+        loss = self.task.loss(self.model, batch, step)
         return loss.total, loss.parts
 
 
-def train(run: Run) -> Result:
+def train(run: Run, prepared: Prepared | None = None) -> Result:
     """Train, or go on training, what ``run`` says; afterwards ``run.out`` holds the best weights.
+
+    ``prepared`` is the run's data, where several runs share them; they are made from ``run.data`` if not given.
 
     A step follows the gradient of the mean loss over all its real targets: those of every batch that it accumulates,
     on every process. Stopped by Ctrl-C, SIGTERM, kill -9 or a power cut, the same run goes on from its last
@@ -103,7 +105,7 @@ def train(run: Run) -> Result:
         if saved and saved[1].finished and _why_ended(run.loop, saved[1]):
             show.say(f"{run.out} is finished ({saved[1].finished['why']})")
             return _conclude(task, run, saved[1], show)
-        training = _begin(run, task, accelerator, saved, show)
+        training = _begin(run, task, accelerator, prepared, saved, show)
         with noticed() as interrupts:
             interrupted = _loop(training, interrupts)
             if interrupted:
@@ -171,7 +173,7 @@ def _update(training: Training, batches: list[tuple[Position, Any, int]], target
         randomness.seed_batch(run.seed, position)
         last = i == len(batches) - 1
         with nullcontext() if last else accelerator.no_sync(training.learner):
-            total, parts = training.learner(batch.to(accelerator.device))
+            total, parts = training.learner(batch.to(accelerator.device), state.step)
             # DDP takes the mean over the ranks of what is here a part of a sum: hence their number.
             accelerator.backward(total * (weight * accelerator.num_processes / targets))
         losses.append({"loss": total.detach(), **parts})
@@ -196,10 +198,17 @@ def _update(training: Training, batches: list[tuple[Position, Any, int]], target
     }
 
 
-def _begin(run: Run, task: Task, accelerator: Accelerator, saved: tuple[Path, State] | None, show: Display) -> Training:
+def _begin(
+    run: Run,
+    task: Task,
+    accelerator: Accelerator,
+    prepared: Prepared | None,
+    saved: tuple[Path, State] | None,
+    show: Display,
+) -> Training:
     """Data, model, optimiser: new, from another run (``init``), or as they were at the last checkpoint."""
     with accelerator.main_process_first():  # it learns and saves the codec, the others read that
-        prepared = _prepare(task, run, accelerator.is_main_process)
+        prepared = _prepare(task, run, prepared, accelerator.is_main_process)
     for line in prepared.report:
         show.say(line)
     epoch_length = cache(prepared.train.epoch_length)
@@ -209,6 +218,8 @@ def _begin(run: Run, task: Task, accelerator: Accelerator, saved: tuple[Path, St
     randomness.seed_all(run.seed)
     model = build(run.model, task.config(prepared.codec, run.size))
     if run.init and not saved:
+        show.say(f"weights and vocabulary are those of {run.init}: --data.vocabulary, words and joint do not matter")
+        _check_size(run, model)
         load_weights(model, run.init / "model.safetensors")
     model.to(accelerator.device).train()
     optimizer = optimizer_for(model, run.optimize)
@@ -233,7 +244,7 @@ def _begin(run: Run, task: Task, accelerator: Accelerator, saved: tuple[Path, St
             truncate_scores(run.out, -1)  # of a run that was killed before its first checkpoint
         batch = prepared.train.batch(Position()).to(accelerator.device)
         with accelerator.autocast():
-            cost = estimate.probe(model, lambda: learner(batch)[0] / max(batch.targets, 1))
+            cost = estimate.probe(model, lambda: learner(batch, 0)[0] / max(batch.targets, 1))
         for line in estimate.lines(run, model, cost, total_steps):
             show.say(line)
     learner, optimizer = accelerator.prepare(learner, optimizer)
@@ -257,17 +268,33 @@ def _begin(run: Run, task: Task, accelerator: Accelerator, saved: tuple[Path, St
     )
 
 
-def _prepare(task: Task, run: Run, first: bool) -> Prepared:
+def _prepare(task: Task, run: Run, prepared: Prepared | None, first: bool) -> Prepared:
     """The task's data; the codec is this run's own if it has one already, else that of ``init``, else learned."""
     own = run.out / "codec"
-    known = own if own.exists() else run.init / "codec" if run.init else None
-    prepared = task.prepare(run.data, run.out, run.seed, task.load_codec(known) if known else None)
+    if prepared is None:
+        known = own if own.exists() else run.init / "codec" if run.init else None
+        prepared = task.prepare(run.data, run.out, run.seed, task.load_codec(known) if known else None)
     if first and not own.exists():
         if run.init and hasattr(task, "inherit"):
             task.inherit(run.init, run.out)
         with new_folder(own) as partial:
             prepared.codec.save(partial)
     return prepared
+
+
+def _check_size(run: Run, model: nn.Module) -> None:
+    """What a run starts from must be as large as it is; only what holds no weights may differ.
+
+    Raises:
+        ConfigError: it is not; the message names the first key that differs.
+    """
+    _, theirs = read_config(run.init, run.model)
+    for key, value in vars(model.config).items():
+        if key != "dropout" and getattr(theirs, key) != value:
+            raise ConfigError(
+                f"size.{key} is {value!r}, and the model of --init has {getattr(theirs, key)!r}",
+                remedy="leave --size out: it is taken from --init",
+            )
 
 
 def _log(training: Training) -> None:
@@ -307,7 +334,12 @@ def _evaluate(training: Training) -> None:
         else:
             state.waited += 1
     if training.accelerator.is_main_process:
-        line = {"step": state.step, "epoch": state.position.epoch, "dev": scores.values}
+        line = {
+            "step": state.step,
+            "epoch": state.position.epoch,
+            "dev": scores.values,
+            "seconds": round(state.seconds, 1),
+        }
         _record(training, line | ({"signatures": scores.signatures} if scores.signatures else {}))
     training.show.say(f"step {state.step}  dev: {words(scores.values)}" + ("" if state.waited else "  (best)"))
     for sample in scores.samples:

@@ -17,7 +17,7 @@ from qkv import models, tasks
 from qkv.errors import ConfigError, nearest
 from qkv.train.run import Loop, Optimize, Run, Spread
 
-__all__ = ["Help", "from_flags", "from_mapping", "in_one_sentence", "nearest_key", "to_mapping", "to_yaml"]
+__all__ = ["Help", "from_flags", "from_mapping", "in_one_sentence", "nearest_key", "take", "to_mapping", "to_yaml"]
 
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
@@ -44,10 +44,10 @@ def from_flags(argv: Sequence[str]) -> Run:
     """
     flags = list(argv)
     task = flags.pop(0) if flags and not flags[0].startswith("-") else None
-    values = _read_yaml(_take(flags, "--config"))
+    values = _read_yaml(take(flags, "--config"))
     # These decide which other keys there are.
     for key in ("task", "model", "init", "size", "data"):
-        if (value := _take(flags, f"--{key}")) is not None:
+        if (value := take(flags, f"--{key}")) is not None:
             values[key] = _over(values.get(key), value) if key in ("size", "data") else value
     task = task or values.get("task")
     if task is None:
@@ -230,7 +230,7 @@ def _read_yaml(file: str | None) -> dict[str, Any]:
     return dict(values)
 
 
-def _take(flags: list[str], name: str) -> str | None:
+def take(flags: list[str], name: str) -> str | None:
     """Remove ``name VALUE`` or ``name=VALUE`` and return the last value."""
     found = None
     for i in reversed(range(len(flags))):

@@ -203,4 +203,3 @@ def _read_decoding(
         "never": sorted(never),
     }
     return decoding, notes
-

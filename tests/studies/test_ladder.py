@@ -1,0 +1,97 @@
+"""The ladder: equal terms, results that stay, and one page that shows them."""
+
+import csv
+import json
+
+import pytest
+
+from qkv.cli import main
+from qkv.errors import ConfigError
+from qkv.studies.ladder import RUNGS, Study, chosen
+from qkv.studies.report import at_equal_minutes, rows
+from qkv.studies.rung import by_length
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    """Two rungs of a small study, and what it printed."""
+    folder = tmp_path_factory.mktemp("study")
+    main(["phrases", "--out", str(folder / "data"), "--train", "3000", "--dev", "20", "--test", "24", "--clauses", "2"])
+    words = [
+        "compare", "translate", "--data", str(folder / "data"), "--data.source", "ko", "--data.target", "en",
+        "--data.words", "500", "--out", str(folder / "study"), "--size.dim", "32", "--loop.steps", "6",
+        "--loop.evaluate_every", "3", "--spread.threads", "1",
+    ]  # fmt: skip
+    assert main([*words, "--rungs", "none,dot"]) == 0
+    return folder / "study", words
+
+
+def test_every_rung_has_a_result_and_the_page_shows_them(study):
+    folder, _ = study
+    results = [json.loads((folder / "results" / f"{name}-0.json").read_text()) for name in ("none", "dot")]
+    page = (folder / "study.html").read_text(encoding="utf-8")
+    for result in results:
+        assert result["steps"] == 6 and len(result["curve"]) == 2 and len(result["sentences"]) == 5
+        assert result["gradient"] and all(length >= 0 for length in result["gradient"])
+        assert result["label"] in page
+    assert "aer" in results[1] and "aer" not in results[0]
+    sizes = [result["parameters"] for result in results]
+    assert max(sizes) <= 1.1 * min(sizes)
+    assert page.count("<svg") == 3 + 5 * 2 or page.count("<svg") == 3 + 5  # pictures; gradients where nothing looks
+    for name in ("by_length.svg", "by_length.png", "curves.svg", "gradients.png", "results.csv"):
+        assert (folder / name).stat().st_size > 100
+    with open(folder / "results.csv", encoding="utf-8") as file:
+        assert [row["rung"] for row in csv.DictReader(file)] == ["none", "dot"]
+
+
+def test_a_rung_is_added_without_climbing_the_others_again(study):
+    folder, words = study
+    before = (folder / "results" / "dot-0.json").stat().st_mtime_ns
+    assert main([*words, "--rungs", "none,dot,transformer"]) == 0
+    assert (folder / "results" / "dot-0.json").stat().st_mtime_ns == before
+    result = json.loads((folder / "results" / "transformer-0.json").read_text())
+    dot = json.loads((folder / "results" / "dot-0.json").read_text())
+    assert 0.9 <= result["parameters"] / dot["parameters"] <= 1.1
+    assert "Transformer" in (folder / "study.html").read_text(encoding="utf-8")
+
+
+def test_a_mistyped_rung_is_refused():
+    with pytest.raises(ConfigError, match="Did you mean 'bilinear'"):
+        chosen("dot,bilinera")
+    assert [rung.name for rung in chosen(None)] == list(RUNGS)
+
+
+def test_a_study_needs_test_pairs(tmp_path, capsys):
+    (tmp_path / "train.ko").write_text("가\n" * 30)
+    (tmp_path / "train.en").write_text("a\n" * 30)
+    words = ["compare", "translate", "--data", str(tmp_path), "--data.source", "ko", "--data.target", "en"]
+    assert main([*words, "--out", str(tmp_path / "s")]) == 2
+    assert "needs test pairs" in capsys.readouterr().err
+
+
+def test_scores_by_length_count_each_sentence_once():
+    pairs = [("a " * n, "b " * n) for n in (2, 3, 7, 8) for _ in range(10)]
+    groups = by_length(pairs, [target for _, target in pairs])
+    assert [(group["name"], group["sentences"]) for group in groups] == [("1-5", 20), ("6-10", 20)]
+
+
+def test_the_second_table_is_at_the_time_of_the_quickest(tmp_path):
+    def result(name: str, minutes: float, points: list[tuple[float, float]]) -> dict:
+        curve = [{"minutes": at, "step": i, "score": score} for i, (at, score) in enumerate(points, 1)]
+        told = {"rung": name, "label": name, "seed": 0, "parameters": 1, "minutes": minutes, "memory_mb": 1.0}
+        return told | {
+            "tokens_per_second": 1.0,
+            "score": "bleu",
+            "bleu": 1.0,
+            "chrf": 1.0,
+            "exact": 0.0,
+            "curve": curve,
+        }
+
+    quick = result("dot", 2.0, [(1.0, 10.0), (2.0, 20.0)])
+    slow = result("additive", 6.0, [(1.5, 12.0), (3.0, 30.0)])
+    never = result("none", 9.0, [(5.0, 40.0)])
+    minutes, table = at_equal_minutes(Study(tmp_path, [quick, slow, never]))
+    assert minutes == 2.0
+    assert [row["dev score"] for row in table] == ["20.0", "12.0", "none yet"]
+    assert rows(Study(tmp_path, [quick]))[0]["BLEU"] == "1.0"
