@@ -11,6 +11,7 @@ EXAMPLES = """examples:
   qkv look runs/ko-en '나는 학생이다'                      # writes look.html, one offline page
   qkv look runs/ko-en '나는 학생이다' --out cross.svg --layers 'decoder.*.cross'
   qkv look runs/ko-en '나는 학생이다' --out look.safetensors   # the record itself; .json too
+  qkv look runs/ko-en '나는 학생이다' --gradient --faithful      # does the answer hang on what was looked at?
   qkv look runs/ko-en '나는 학생이다' --target 'I am a student.'   # another translation than the model's own
 """
 
@@ -24,6 +25,7 @@ def look(
     target: str | None = None,
     beam: int | None = None,
     gradient: bool = False,
+    faithful: bool = False,
     device: str | None = None,
     threads: int | None = None,
 ) -> None:
@@ -38,6 +40,8 @@ def look(
         target: look at this translation instead of the model's own.
         beam: hypotheses of the search whose answer is looked at; the run's own setting if not given.
         gradient: add a map of what each word hangs on by its gradient; a model without attention has no other.
+        faithful: also measure whether the translation hangs on what was looked at: words are taken away, in that order
+            and in random ones (takes some seconds, for long texts minutes).
         device: cpu, cuda, mps ...
         threads: CPU threads.
     """
@@ -53,8 +57,14 @@ def look(
         answer = next(translator.score([(text, target)]))
     which = {"layers": layers, "heads": whole_numbers("heads", heads)}
     seen = translator.look_at(answer, gradient=gradient, **which)
+    if faithful:
+        from qkv.look.words import translation_faithfulness
+
+        seen.notes["faithfulness"] = translation_faithfulness(translator, answer).note()
     seen.save(out)
     print(answer.text)
+    if faithful:
+        print(seen.notes["faithfulness"]["sentence"])
     print(f"wrote {out}: {len(seen)} {'map' if len(seen) == 1 else 'maps'}")
 
 
