@@ -1,7 +1,11 @@
 """The ladder: equal terms, results that stay, and one page that shows them."""
 
 import csv
+import fcntl
 import json
+import subprocess
+import sys
+import time
 
 import pytest
 
@@ -10,6 +14,7 @@ from qkv.errors import ConfigError
 from qkv.studies.ladder import RUNGS, Study, chosen
 from qkv.studies.report import at_equal_minutes, rows
 from qkv.studies.rung import by_length
+from qkv.train import checkpoint
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +58,44 @@ def test_a_rung_is_added_without_climbing_the_others_again(study):
     dot = json.loads((folder / "results" / "dot-0.json").read_text())
     assert 0.9 <= result["parameters"] / dot["parameters"] <= 1.1
     assert "Transformer" in (folder / "study.html").read_text(encoding="utf-8")
+
+
+def test_on_other_terms_a_study_does_not_go_on(study, capsys):
+    _, words = study
+    assert main([*words, "--rungs", "none", "--size.dropout", "0.3"]) == 2
+    assert "size.dropout is 0.3, and the study in" in capsys.readouterr().err
+
+
+def test_a_rung_that_was_cut_short_goes_on(study, tmp_path):
+    """Killed with its parent, it saves and ends; the same command takes it from there."""
+    _, words = study
+    words = [*words, "--rungs", "dot", "--out", str(tmp_path / "other"), "--loop.steps", "30"]
+    process = subprocess.Popen([sys.executable, "-m", "qkv", *words], stdout=subprocess.DEVNULL)
+    scores = tmp_path / "other" / "runs" / "dot-0" / "scores.jsonl"
+    wait_until(lambda: scores.exists() and scores.read_text())
+    process.kill()
+    process.wait()
+    lock = open(scores.with_name(".lock"))  # noqa: SIM115
+
+    def free() -> bool:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
+
+    wait_until(free)
+    lock.close()
+    assert 0 < checkpoint.latest(scores.parent)[1].step < 30
+    assert main(words) == 0
+    assert json.loads((tmp_path / "other" / "results" / "dot-0.json").read_text())["steps"] == 30
+
+
+def wait_until(condition, seconds: float = 60) -> None:
+    last = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < last
+        time.sleep(0.2)
 
 
 def test_a_mistyped_rung_is_refused():

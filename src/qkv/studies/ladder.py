@@ -26,6 +26,7 @@ from qkv.store import new_folder, read_json, write_json
 from qkv.studies.rung import climb
 from qkv.tasks.evaluate import read_pair_files
 from qkv.tasks.translate import Translate
+from qkv.train.options import flat, to_mapping
 from qkv.train.run import Run
 
 __all__ = ["RUNGS", "Rung", "Study", "chosen", "compare"]
@@ -88,6 +89,7 @@ def compare(run: Run, rungs: Sequence[Rung], seeds: int = 1, gold: Path | None =
     tests = _tests(data)
     gold = gold or _beside(data.test)
     codec = _codec(run)
+    _same_study(run, beam)
     sizes = {rung.name: size for rung, size in zip(rungs, _sizes(run.size, rungs, codec), strict=True)}
     interrupted = False
     for seed in range(run.seed, run.seed + seeds):
@@ -142,6 +144,21 @@ def _codec(run: Run) -> Codec:
         with new_folder(own) as partial:
             prepared.codec.save(partial)
     return prepared.codec
+
+
+def _same_study(run: Run, beam: int) -> None:
+    """Remember what the study is, or compare with what it was: results on other terms must not stand side by side."""
+    now = {key: value for key, value in to_mapping(run).items() if key not in ("out", "resume", "spread", "seed")}
+    now = dict(flat({**now, "beam": beam}))
+    file = run.out / "study.json"
+    before = read_json(file) if file.exists() else now
+    for key in [*now, *before]:
+        if before.get(key) != now.get(key):
+            raise ConfigError(
+                f"{key} is {now.get(key)!r}, and the study in {run.out} was begun with {before.get(key)!r}",
+                remedy="choose another --out, or leave it as it was",
+            )
+    write_json(file, now)
 
 
 def _sizes(base: Seq2SeqConfig, rungs: Sequence[Rung], codec: Codec) -> Iterator[Any]:

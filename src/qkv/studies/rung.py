@@ -1,9 +1,13 @@
 """One rung of the ladder, in a process of its own: train, then measure everything that the study shows of it."""
 
 import os
+import signal
 import statistics
 import sys
+import threading
+import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +36,7 @@ LONGEST = 100  # dev pairs, the longest ones, whose gradients are followed
 
 def climb(sender: Any, run: Run, study: Path, tests: list[tuple[str, str]], gold: Path | None, beam: int) -> None:
     """Send what came of training ``run``; nothing if it was stopped; the error if the user can mend one."""
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
         sender.send(_climb(run, study, tests, gold, beam))
     except UserError as error:
@@ -44,14 +49,22 @@ class _Stopped(Exception):
     pass
 
 
+def _end_with(parent: int) -> None:
+    """Ask this process to save and stop when the one that started it is gone, killed, say."""
+    while os.getppid() == parent:
+        time.sleep(1)
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
 def _climb(run: Run, study: Path, tests: list[tuple[str, str]], gold: Path | None, beam: int) -> dict[str, Any]:
     prepared = prepare_pairs(run.data, study, run.seed, Codec.load(study / "codec"))
     if train(run, prepared).interrupted:
         raise _Stopped
     memory = _peak_memory()
-    translator = Translator.load(run.out)
-    how = translator.search if beam == 1 else type(translator.search)(beam=beam, length_penalty=1.0)
-    answers = list(translator.translate([source for source, _ in tests], how=how))
+    anywhere = "cuda" if torch.cuda.is_available() else "cpu"
+    translator = Translator.load(run.out, anywhere if run.spread.device == "auto" else run.spread.device)
+    translator.search = replace(translator.search, beam=beam)
+    answers = list(translator.translate(source for source, _ in tests))
     outputs, references = [answer.text for answer in answers], [target for _, target in tests]
     scores, signatures = text_scores(outputs, references)
     lines = [line for line in read_scores(run.out) if "seconds" in line]
