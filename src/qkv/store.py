@@ -121,9 +121,12 @@ def refuse_pickle(path: Path) -> None:
     """Raise if a file is missing or holds a pickle (torch.save writes those, bare or inside a zip)."""
     try:
         with open(path, "rb") as file:
-            first = file.read(4)
+            first = file.read(9)
     except FileNotFoundError:
         raise RunError("is missing", file=path, remedy="is this the folder of a run?") from None
+    # Safetensors begin with the length of their header, which may well be 0x0380 and look like a pickle's first bytes.
+    if first[4:] == b"\0\0\0\0{":
+        return
     if first[:2] == b"PK" or (first[:1] == b"\x80" and first[1:2] in b"\x02\x03\x04\x05"):
         raise RunError(
             "is a pickle, and loading a pickle can run code hidden in it, so it was not opened",

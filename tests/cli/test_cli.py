@@ -184,3 +184,19 @@ def test_ctrl_c_saves_and_exits_130(capsys, tmp_path, monkeypatch):
     monkeypatch.setattr(toy.Toy, "trap", "")
     code, out, _ = run(*command, capsys=capsys)
     assert code == 0 and "going on from step 3" in out
+
+
+def test_phrases_writes_pairs_and_their_alignments(tmp_path, capsys):
+    words = ["phrases", "--out", str(tmp_path), "--train", "2500", "--dev", "5", "--test", "5", "--clauses", "3"]
+    code, out, _ = run(*words, capsys=capsys)
+    assert code == 0 and "2,500 + 5 + 5 pairs" in out
+    for name, lines in (("train", 2500), ("dev", 5), ("test", 5)):
+        for side in ("ko", "en", "align"):
+            assert len((tmp_path / f"{name}.{side}").read_text(encoding="utf-8").splitlines()) == lines
+    code, _, err = run("phrases", "--out", str(tmp_path), "--train", "10", capsys=capsys)
+    assert code == 2 and "too few words occur" in err
+
+
+def test_drawing_and_a_beam_are_not_asked_for_together(tmp_path, capsys):
+    code, _, err = run("translate", str(tmp_path), "--beam", "4", "--temperature", "0.5", capsys=capsys)
+    assert code == 2 and "--beam" in err

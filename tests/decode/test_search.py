@@ -354,8 +354,8 @@ def test_two_thousand_draws_are_as_frequent_as_their_chances(sampling, chances):
         (lambda: Search(beam=0), "beam 0, n-best 1; expected whole numbers from 1"),
         (lambda: Search(beam=2, n_best=3), "n-best 3 is more than beam 2. Use a beam at least as wide"),
         (lambda: Search(length_penalty_rule="marian"), "length-penalty rule 'marian'; expected gnmt or hf"),
-        (lambda: Sampling(temperature=0), "temperature 0, top-k 0, top-p 1.0; expected temperature above 0"),
-        (lambda: Sampling(top_p=1.5), "top-p 1.5"),
+        (lambda: Sampling(temperature=0), "temperature is 0; expected a number above 0"),
+        (lambda: Sampling(top_p=1.5), "top-p is 1.5"),
     ],
 )
 def test_a_wrong_setting_is_refused(make, message):

@@ -10,6 +10,7 @@ from qkv.data.lines import read_lines
 from qkv.decode.search import Sampling, Search
 from qkv.errors import ConfigError, DataError
 from qkv.models.transformer import Transformer
+from qkv.tasks.evaluate import score_files
 from qkv.tasks.lines_out import as_json, summary, text_lines
 
 SENTENCES = [
@@ -149,3 +150,17 @@ def test_only_text_is_translated(translator):
     for wrong in (1, [1], None):
         with pytest.raises(TypeError, match="a text or a list of texts"):
             translator(wrong)
+
+
+def test_a_pair_that_is_no_text_has_no_score_but_keeps_its_place(translator, tmp_path):
+    (tmp_path / "s").write_bytes("저는 일했습니다.\n\n".encode() + b"\xff\n")
+    (tmp_path / "t").write_text("I worked.\nb\nc\n")
+    answers = list(score_files(translator, tmp_path / "s", tmp_path / "t"))
+    assert [answer.mark for answer in answers] == ["", "blank", "undecodable"]
+    assert answers[0].score < 0 and answers[1].score is answers[2].score is None
+    assert translator.counts == {"lines": 3, "blank": 1, "undecodable": 1}
+
+
+def test_a_model_without_attention_has_no_layer_to_choose(unattending):
+    with pytest.raises(ConfigError, match="no attention"):
+        unattending.look(SENTENCES[0], layers=r"decoder.*.cross")

@@ -270,3 +270,15 @@ def test_mean_of_files(tmp_path):
     save_mean(files, tmp_path / "mean.safetensors")
     load_weights(model, tmp_path / "mean.safetensors")
     assert torch.equal(model.again.weight, torch.full((8, 8), 3.0)) and model.again.weight is model.middle.weight
+
+
+@pytest.mark.parametrize("length", [640, 896, 1152, 1408])
+def test_a_header_whose_length_looks_like_a_pickle_is_none(tmp_path, length):
+    """The first bytes of such a file are 0x80 and 2 to 5, as a pickle's."""
+    file = tmp_path / "model.safetensors"
+    for pad in range(length):
+        store.write_tensors(file, {"a": torch.ones(2)}, {"note": "x" * pad})
+        if int.from_bytes(file.read_bytes()[:8], "little") == length:
+            break
+    assert file.read_bytes()[:2] == bytes([0x80, length >> 8])
+    assert torch.equal(store.read_tensors(file)[0]["a"], torch.ones(2))

@@ -48,8 +48,11 @@ def look(
     from dataclasses import replace
 
     from qkv.cli.devices import prepare_device
+    from qkv.errors import ConfigError
     from qkv.tasks.load import load
 
+    if target is not None and not target.strip():
+        raise ConfigError("--target is empty", expected="a translation to look at")
     translator = load(run, prepare_device(device, threads))
     if target is None:
         answer = translator(text, how=replace(translator.search, **({} if beam is None else {"beam": beam})))

@@ -1,5 +1,6 @@
 """``qkv score``: how likely a model finds given translations."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -27,13 +28,15 @@ def score(
         threads: CPU threads.
     """
     from qkv.cli.devices import prepare_device
-    from qkv.tasks.evaluate import read_pair_files
-    from qkv.tasks.lines_out import as_json
+    from qkv.tasks.evaluate import score_files
+    from qkv.tasks.lines_out import as_json, summary
     from qkv.tasks.load import load
 
     translator = load(run, prepare_device(device, threads))
-    for answer in translator.score(read_pair_files(source, target)):
-        print(as_json(answer) if json else f"{answer.score:.6f}", flush=True)
+    for answer in score_files(translator, source, target):
+        print(as_json(answer) if json else "" if answer.score is None else f"{answer.score:.6f}", flush=True)
+    if translator.counts.keys() - {"lines"}:
+        print(f"qkv: {summary(translator.counts)}", file=sys.stderr)
 
 
 def main(argv: Sequence[str]) -> int:

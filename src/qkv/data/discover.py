@@ -52,7 +52,15 @@ def find_sides(where: str, source: str = "", target: str = "") -> tuple[str, str
     Raises:
         ConfigError: that is not clear; the message lists what there is.
     """
-    names, ordered = _names(Path(where).expanduser())
+    path = Path(where).expanduser()
+    names, ordered = _names(path)
+    if not names and not path.is_file() and "/" in where and not path.parent.is_dir():
+        raise DataError(f"there is no folder {path.parent}", remedy="see where the files are")
+    if not names and not path.exists() and not source and not target:
+        raise DataError(
+            f"there is no file or folder {where}, and no parallel files beginning with {where}.",
+            remedy="of a dataset by name, say --data.source and --data.target",
+        )
     if source or target:
         others = [name for name in names if name not in (source, target)]
         if len(others) == 1:

@@ -51,11 +51,13 @@ class Sampling:
     seed: int = 0
 
     def __post_init__(self):
-        if self.temperature <= 0 or self.top_k < 0 or not 0 < self.top_p <= 1:
-            raise ConfigError(
-                f"temperature {self.temperature}, top-k {self.top_k}, top-p {self.top_p}",
-                expected="temperature above 0, top-k 0 or more, top-p above 0 up to 1",
-            )
+        for name, value, right, expected in (
+            ("temperature", self.temperature, self.temperature > 0, "a number above 0"),
+            ("top-k", self.top_k, self.top_k >= 0, "a whole number from 0"),
+            ("top-p", self.top_p, 0 < self.top_p <= 1, "a number above 0, at most 1"),
+        ):
+            if not right:
+                raise ConfigError(f"{name} is {value}", expected=expected)
 
 
 @dataclass(frozen=True)

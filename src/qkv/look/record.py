@@ -156,7 +156,9 @@ class Trace(Mapping[str, list[Map]]):
                 draw(self, path)
             case other:
                 raise ConfigError(
-                    f"cannot write a look as {other or 'a file without a suffix'!r}",
+                    f"a look cannot be written as {other!r}"
+                    if other
+                    else "the name has no suffix, which says the format",
                     expected=".html, .svg, .png, .safetensors or .json",
                     file=path,
                 )

@@ -71,9 +71,7 @@ class Seq2SeqConfig:
         for key, known in choices.items():
             value = getattr(self, key)
             if value not in known:
-                raise ConfigError(
-                    f"size.{key} is {value!r}", expected="one of " + ", ".join(known), remedy=nearest(value, known)
-                )
+                raise ConfigError(f"size.{key} is {value!r}", remedy=nearest(value, known))
         for key in ("dim", "depth"):
             if getattr(self, key) < 1:
                 raise ConfigError(f"size.{key} is {getattr(self, key)}", expected="a whole number from 1")
@@ -85,9 +83,9 @@ class Seq2SeqConfig:
         if not 0 <= self.dropout < 1:
             raise ConfigError(f"size.dropout is {self.dropout}", expected="0 or more, less than 1")
         if self.attention == "none" and (self.order, self.feed) != ("luong", "none"):
+            given = f"size.order {self.order}" if self.order != "luong" else f"size.feed {self.feed}"
             raise ConfigError(
-                f"size.order {self.order} and size.feed {self.feed} say what to do with what attention saw, "
-                "and size.attention is none",
+                f"{given} says what to do with what attention saw, and size.attention is none",
                 remedy="choose an attention (--size.attention dot, bilinear or additive), or leave them out",
             )
         if self.tie == "all" and self.source_words != self.target_words:

@@ -70,9 +70,7 @@ class TransformerConfig:
         for key, known in choices.items():
             value = getattr(self, key)
             if value not in known:
-                raise ConfigError(
-                    f"size.{key} is {value!r}", expected="one of " + ", ".join(known), remedy=nearest(value, known)
-                )
+                raise ConfigError(f"size.{key} is {value!r}", remedy=nearest(value, known))
         for key in ("dim", "encoder_depth", "decoder_depth", "heads", "hidden", "longest"):
             if getattr(self, key) < 1:
                 raise ConfigError(f"size.{key} is {getattr(self, key)}", expected="a whole number from 1")

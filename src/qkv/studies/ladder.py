@@ -92,6 +92,7 @@ def compare(run: Run, rungs: Sequence[Rung], seeds: int = 1, gold: Path | None =
     _same_study(run, beam)
     sizes = {rung.name: size for rung, size in zip(rungs, _sizes(run.size, rungs, codec), strict=True)}
     interrupted = False
+    often = min(run.loop.log_every, run.loop.evaluate_every, run.loop.steps or run.loop.log_every)
     for seed in range(run.seed, run.seed + seeds):
         for rung in rungs:
             record = run.out / "results" / f"{rung.name}-{seed}.json"
@@ -99,7 +100,7 @@ def compare(run: Run, rungs: Sequence[Rung], seeds: int = 1, gold: Path | None =
                 continue
             own = replace(
                 run, model=rung.model, size=sizes[rung.name], seed=seed, out=run.out / "runs" / f"{rung.name}-{seed}",
-                loop=replace(run.loop, log_every=min(run.loop.log_every, run.loop.evaluate_every)),
+                loop=replace(run.loop, log_every=often),
             )  # fmt: skip
             print(f"\n{rung.label}, seed {seed}", flush=True)
             told = _in_a_process(own, run.out, tests, gold, beam)

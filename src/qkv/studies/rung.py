@@ -74,7 +74,7 @@ def _climb(run: Run, study: Path, tests: list[tuple[str, str]], gold: Path | Non
         "dim": translator.model.config.dim,
         "minutes": max(line["seconds"] for line in lines) / 60,
         "steps": max(line["step"] for line in lines),
-        "tokens_per_second": statistics.median(v for x in lines if (v := x.get("tokens_per_second"))),
+        "tokens_per_second": statistics.median([v for x in lines if (v := x.get("tokens_per_second"))] or [0.0]),
         "memory_mb": memory,
         **scores,
         "exact": sum(a == b for a, b in zip(outputs, references, strict=True)) / len(tests),

@@ -2,19 +2,19 @@
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from qkv.data.lines import open_lines, read_lines
+from qkv.data.lines import Line, open_lines, read_lines
 from qkv.decode.search import Search
 from qkv.errors import DataError
 from qkv.look.alignment import alignment_error_rate, read_pharaoh
 from qkv.store import new_file
 from qkv.tasks.scores import text_scores
-from qkv.tasks.translator import Translator
+from qkv.tasks.translator import Answer, Translator
 
-__all__ = ["Evaluation", "alignment_error", "evaluate_files", "read_pair_files"]
+__all__ = ["Evaluation", "alignment_error", "evaluate_files", "read_pair_files", "score_files"]
 
 
 @dataclass(frozen=True)
@@ -40,10 +40,27 @@ def read_pair_files(source: Path, target: Path) -> list[tuple[str, str]]:
     Raises:
         DataError: a file is missing, or they have different numbers of lines.
     """
+    return [(left.text, right.text) for left, right in _side_by_side(source, target)]
+
+
+def score_files(translator: Translator, source: Path, target: Path) -> Iterator[Answer]:
+    """An answer for each line: its score, or why there is none (see `Answer.mark`), which is also counted."""
+    pairs = _side_by_side(source, target)
+    scored = translator.score((s.text, t.text) for s, t in pairs if not (s.unusable or t.unusable))
+    for left, right in pairs:
+        translator.counts["lines"] += 1
+        if mark := left.unusable or right.unusable:
+            translator.counts[mark] += 1
+            yield Answer("", left.text, mark=mark)
+        else:
+            yield next(scored)
+
+
+def _side_by_side(source: Path, target: Path) -> list[tuple[Line, Line]]:
     sides = []
     for path in (source, target):
         with open_lines(path) as file:
-            sides.append([line.text for line in read_lines(file)])
+            sides.append(list(read_lines(file)))
     if len(sides[0]) != len(sides[1]):
         raise DataError(
             f"{source} has {len(sides[0])} lines and {target} has {len(sides[1])}", expected="as many in both"

@@ -44,7 +44,8 @@ def summary(counts: Counter) -> str:
         "cut off": "cut off before they ended",
     }
     odd = [f"{counts[key]} {words}" for key, words in marks.items() if counts[key]]
-    return f"{counts['lines']} lines" + (f" ({', '.join(odd)})" if odd else "")
+    count = counts["lines"]
+    return f"{count} line{'s' * (count != 1)}" + (f" ({', '.join(odd)})" if odd else "")
 
 
 def _plain(answer: Answer) -> dict:

@@ -197,7 +197,10 @@ def _looks(model: nn.Module) -> Iterator[tuple[Listener, Listener]]:
     """Hear the first head of the first cross-attention, and all of the last one."""
     cross = [model.get_submodule(name) for name in _cross(model)]
     if len(cross) < 2:
-        raise ConfigError("learn.align needs two cross-attentions", remedy="use two decoder blocks or more")
+        raise ConfigError(
+            f"learn.align needs two cross-attentions, and this model has {len(cross)}",
+            remedy="use a Transformer of two decoder blocks or more, or leave it out",
+        )
     with listen(cross[0], slice(1)) as keeps, listen(cross[-1]) as finds:
         yield keeps, finds
 

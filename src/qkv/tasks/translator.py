@@ -1,7 +1,8 @@
 """A trained translator: line in, line out, with scores and with what it looked at."""
 
+import fnmatch
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -260,7 +261,7 @@ class Translator:
         if reader is None:
             raise ConfigError(
                 "this model has no attention, so there is no alignment to read",
-                remedy="leave --align out, or train one with --size.attention dot, bilinear or additive",
+                remedy="alignments need a model with attention: --size.attention dot, bilinear or additive",
             )
         for begin in range(0, len(answers), batch):
             part = answers[begin : begin + batch]
@@ -288,6 +289,10 @@ class Translator:
                 f"there is nothing to look at: the text is {answer.mark}", expected="a text that can be translated"
             )
         reader = self.reader or default_reader(self.model)
+        if not reader and not any(fnmatch.fnmatchcase(NAME, pattern) for pattern in _patterns(which)):
+            raise ConfigError(
+                f"this model has no attention, and no layer {which['layers']!r}", expected=f"{NAME!r} or *"
+            )
         seen = self.replay([answer], **which) if reader else Trace()
         if gradient or not reader:
             seen.maps[NAME] = [self.saliency(answer)]
@@ -302,6 +307,11 @@ class Translator:
             given = batch.source, batch.source_lengths, batch.target, batch.target_lengths
             seen.notes.update(norms=state_norms(self.model, lambda: self.model(*given)), remark=NO_ATTENTION)
         return seen
+
+
+def _patterns(which: Mapping[str, Any]) -> list[str]:
+    layers = which.get("layers", "*")
+    return [layers] if isinstance(layers, str) else list(layers)
 
 
 def default_reader(model: nn.Module) -> Reader | None:

@@ -284,6 +284,7 @@ def _words(kind: str) -> str:
         "bool": "true or false",
         "NoneType": "null",
         "Path": "a path",
+        "tuple": "numbers with commas between, such as [0.9, 0.98]",
     }
     name = re.sub(r"<class '(?:.*\.)?(\w+)'>", r"\1", kind)
     return plain.get(name, name)
