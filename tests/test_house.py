@@ -20,7 +20,7 @@ ALLOWED = {
     "look.trace": ("axis", "errors", "layers", "look.record"),
     "look.saliency": ("axis", "layers", "look.record"),
     "look.alignment": ("axis", "errors", "look.record"),
-    "models": ("errors", "layers", "store", "weights.names"),
+    "models": ("axis", "errors", "layers", "store", "weights.names"),
     "weights.names": ("errors",),
     "weights": ("axis", "data", "decode", "errors", "models", "store", "tasks"),
     "decode": ("errors",),

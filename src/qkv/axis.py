@@ -61,12 +61,17 @@ class Word:
 
 @dataclass(frozen=True)
 class Grid:
-    """Cells of an image, row by row, after ``prefix`` positions that have no place in it (``[CLS]``, registers)."""
+    """Cells of an image, row by row, after ``prefix`` positions that have no place in it (``[CLS]``, registers).
+
+    ``image`` is its height and width in pixels. ``cell`` is the height and width of a cell where cells do not share the
+    image evenly: a model that pads has cells at the right and bottom that only begin inside the image.
+    """
 
     rows: int
     columns: int
     image: tuple[int, int]
     prefix: tuple[str, ...] = ()
+    cell: tuple[int, int] | None = None
 
     def __len__(self) -> int:
         return len(self.prefix) + self.rows * self.columns
@@ -78,11 +83,12 @@ class Grid:
             return None
         row, column = divmod(cell, self.columns)
         height, width = self.image
+        tall, wide = self.cell or (height / self.rows, width / self.columns)
         return (
-            column * width / self.columns,
-            row * height / self.rows,
-            (column + 1) * width / self.columns,
-            (row + 1) * height / self.rows,
+            min(column * wide, width),
+            min(row * tall, height),
+            min((column + 1) * wide, width),
+            min((row + 1) * tall, height),
         )
 
 

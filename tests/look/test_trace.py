@@ -343,7 +343,7 @@ def test_what_is_not_there_cannot_be_traced(wanted, message):
 
 def test_a_row_that_is_not_there_is_named():
     model = Two()
-    with pytest.raises(ConfigError, match="first has no query 5 in a text of 3 positions"), trace(model, queries=[5]):
+    with pytest.raises(ConfigError, match="first has no query 5 among 3 positions"), trace(model, queries=[5]):
         model(tensor(0, 1, 3, 8))
 
 

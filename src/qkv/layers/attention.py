@@ -11,6 +11,7 @@ from torch.nn import functional
 from qkv.layers.linear import Linear
 from qkv.layers.mask import EVERYTHING, Mask
 from qkv.layers.score import ScaledDot, Score
+from qkv.layers.window import Window
 
 __all__ = ["Attention", "KeyValue", "Tap", "attend", "attention_weights"]
 
@@ -122,7 +123,7 @@ def attend(
         query, key, scale = folded
         arguments = mask.fused(queries, keys, query.device)
         if bias is not None:
-            keep = mask.dense(queries, keys, query.device)
+            keep, bias = mask.dense(queries, keys, query.device), bias.to(query.dtype)
             arguments = {"attn_mask": bias if keep is None else bias.masked_fill(~keep, float("-inf"))}
         return functional.scaled_dot_product_attention(
             query, key, memory.value, scale=scale, dropout_p=dropout, **arguments
@@ -142,6 +143,9 @@ class Attention(nn.Module):
         heads: how many heads share the width.
         memory_width: width of what is looked at, if it is not ``dim``.
         score: how query and key are compared; scaled dot product if not given.
+        bias: a module that gives what is added to the scores, ``(1, head, query, key)``, for the lengths of what is
+            looked over: the tokens, or the rows and columns of a window (see `RelativeBias`).
+        window: look inside windows of a grid only; queries are then given as ``(batch, row, column, dim)``.
         project: learn the four projections; False compares the states themselves.
         dropout: of the weights, in training (the paper drops only the layer's output, which is the block's part).
         between: the names of the two streams that the layer connects, query first; a trace finds their axes by them.
@@ -154,6 +158,8 @@ class Attention(nn.Module):
         *,
         memory_width: int | None = None,
         score: Score | None = None,
+        bias: nn.Module | None = None,
+        window: Window | None = None,
         project: bool = True,
         dropout: float = 0.0,
         between: tuple[str, str] = ("tokens", "tokens"),
@@ -163,6 +169,7 @@ class Attention(nn.Module):
             raise ValueError(f"dim {dim} cannot be shared evenly by {heads} heads")
         self.heads, self.dropout, self.between = heads, dropout, between
         self.score = score if score is not None else ScaledDot()
+        self.bias, self.window = bias, window
         self.tap: Tap | None = None
         memory_width = memory_width or dim
         self.query = Linear(dim, dim) if project else nn.Identity()
@@ -179,16 +186,27 @@ class Attention(nn.Module):
 
     def forward(
         self,
-        query: Float[Tensor, "batch query dim"],
+        query: Float[Tensor, "batch *query dim"],
         memory: Float[Tensor, "batch key memory"] | KeyValue | None = None,
         *,
         mask: Mask = EVERYTHING,
-    ) -> Float[Tensor, "batch query output"]:
+    ) -> Float[Tensor, "batch *query output"]:
         """Look from each query into ``memory`` (into the queries themselves if None)."""
+        if self.window is None:
+            return self._look(query, memory, mask, query.shape[1:-1])
+        if memory is not None or mask is not EVERYTHING:
+            raise ValueError("a window looks into itself: it takes no memory, and makes its own mask")
+        windows = self.window.over(*query.shape[1:-1])
+        seen = self._look(windows.split(query), None, windows.mask(len(query), query.device), windows.size)
+        return windows.join(seen)
+
+    def _look(self, query: Tensor, memory: Tensor | KeyValue | None, mask: Mask, over: tuple[int, ...]) -> Tensor:
         if not isinstance(memory, KeyValue):
             memory = self.remember(query if memory is None else memory)
         dropout = self.dropout if self.training else 0.0
-        seen = attend(self._split(self.query(query)), memory, self.score, mask=mask, dropout=dropout, tap=self.tap)
+        bias = None if self.bias is None else self.bias(*over)
+        query = self._split(self.query(query))
+        seen = attend(query, memory, self.score, mask=mask, bias=bias, dropout=dropout, tap=self.tap)
         return self.output(seen.transpose(1, 2).flatten(2))
 
     def _split(self, states: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch head token depth"]:

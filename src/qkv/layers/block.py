@@ -36,13 +36,15 @@ class FeedForward(nn.Module):
 class Residual(nn.Module):
     """Add & Norm: the norm after the sum as in the paper ("post"), or before the layer ("pre", Xiong et al. 2020)."""
 
-    def __init__(self, dim: int, order: str = "post", norm: str = "layer", dropout: float = 0.0):
+    def __init__(self, dim: int, order: str = "post", norm: str = "layer", dropout: float = 0.0, eps: float = 1e-5):
         super().__init__()
         if order not in ("pre", "post"):
             raise ConfigError(f"order {order!r} of the norm is unknown", remedy=nearest(order, ("pre", "post")))
-        self.order, self.norm, self.dropout = order, NORMS[norm](dim), Dropout(dropout)
+        self.order, self.norm, self.dropout = order, NORMS[norm](dim, eps), Dropout(dropout)
 
-    def forward(self, states: Float[Tensor, "batch token dim"], layer, real: Bool[Tensor, "batch token"] | None = None):
+    def forward(
+        self, states: Float[Tensor, "batch *token dim"], layer, real: Bool[Tensor, "batch token"] | None = None
+    ) -> Float[Tensor, "batch *token dim"]:
         """``norm(states + layer(states))``, or ``states + layer(norm(states))``."""
         if self.order == "pre":
             return states + self.dropout(layer(self.norm(states, real)))
@@ -59,10 +61,10 @@ class EncoderBlock(nn.Module):
 
     def forward(
         self,
-        states: Float[Tensor, "batch token dim"],
+        states: Float[Tensor, "batch *token dim"],
         mask: Mask = EVERYTHING,
         real: Bool[Tensor, "batch token"] | None = None,
-    ) -> Float[Tensor, "batch token dim"]:
+    ) -> Float[Tensor, "batch *token dim"]:
         states = self.attention_residual(states, lambda x: self.attention(x, mask=mask), real)
         return self.feed_forward_residual(states, self.feed_forward, real)
 

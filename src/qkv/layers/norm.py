@@ -10,7 +10,7 @@ __all__ = ["NORMS", "LayerNorm", "TokenBatchNorm"]
 class LayerNorm(nn.LayerNorm):
     """Each token normalised by its own mean and variance (Ba et al. 2016, eq. 4): neighbours cannot matter."""
 
-    def forward(self, states: Float[Tensor, "batch token dim"], real: Bool[Tensor, "batch token"] | None = None):
+    def forward(self, states: Float[Tensor, "batch *token dim"], real: Bool[Tensor, "batch token"] | None = None):
         """Normalise over the width; which tokens are real makes no difference."""
         return super().forward(states)
 

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from qkv.errors import DataError
 
-__all__ = ["Learned", "Sinusoidal", "similarity", "sinusoids"]
+__all__ = ["RESAMPLING", "Learned", "LearnedGrid", "RelativeBias", "Sinusoidal", "similarity", "sinusoids"]
 
 
 def sinusoids(length: int, dim: int, layout: str = "interleaved") -> Float[Tensor, "position dim"]:
@@ -65,3 +65,61 @@ class Learned(nn.Module):
                 remedy="shorten it, or train with sinusoidal positions or a larger `longest`",
             )
         return self.table[first : first + count]
+
+
+# How a table of positions is read on another grid: by the rule that the origin of the weights goes by. None of them is
+# given a scale factor, which would be rounded, but the grid itself.
+RESAMPLING = {
+    "timm": dict(mode="bicubic", align_corners=False, antialias=True),
+    "hf": dict(mode="bicubic", align_corners=False),
+    "torchvision": dict(mode="bicubic", align_corners=True),
+    "linear": dict(mode="bilinear", align_corners=True),  # the zoom of the original ViT
+    "bilinear": dict(mode="bilinear", align_corners=False),
+}
+
+
+class LearnedGrid(nn.Module):
+    """One learned vector a cell of a grid, row by row (Dosovitskiy et al. 2021, section 3.1 and appendix D.4).
+
+    Args:
+        dim: width of a vector.
+        grid: rows and columns that are learned; others are resampled from them, each side by itself.
+        prefix: extra tokens before the cells, which have a vector each that is never resampled.
+        rule: how to resample, one of `RESAMPLING`.
+    """
+
+    def __init__(self, dim: int, grid: tuple[int, int], prefix: int = 0, rule: str = "timm"):
+        super().__init__()
+        self.grid, self.prefix, self.rule = grid, prefix, rule
+        self.table = nn.Parameter(torch.randn(1, prefix + grid[0] * grid[1], dim) * 0.02)
+
+    def forward(self, rows: int, columns: int) -> Float[Tensor, "1 position dim"]:
+        """The vectors of the prefix and of each cell of a grid of ``rows`` x ``columns``."""
+        if (rows, columns) == self.grid:
+            return self.table
+        prefix, cells = self.table[:, : self.prefix], self.table[:, self.prefix :]
+        cells = cells.unflatten(1, self.grid).permute(0, 3, 1, 2).float()
+        cells = nn.functional.interpolate(cells, size=(rows, columns), **RESAMPLING[self.rule])
+        return torch.cat([prefix, cells.flatten(2).transpose(1, 2).to(prefix.dtype)], 1)
+
+
+class RelativeBias(nn.Module):
+    """One learned number a head for each distance along rows and along columns (Liu et al. 2021, eq. 4).
+
+    ``table`` holds (2M - 1)^2 distances for windows of up to M x M, the distance along columns counting fastest; both
+    are of the query from the key, from -(M - 1).
+    """
+
+    def __init__(self, heads: int, size: int):
+        super().__init__()
+        self.table = nn.Parameter(torch.empty((2 * size - 1) ** 2, heads))
+        nn.init.trunc_normal_(self.table, std=0.02)
+        side = torch.arange(size)
+        distance = side[:, None] - side + size - 1
+        index = distance[:, None, :, None] * (2 * size - 1) + distance[None, :, None, :]
+        self.register_buffer("index", index, persistent=False)
+
+    def forward(self, rows: int, columns: int) -> Float[Tensor, "1 head query key"]:
+        """What is added to the scores in a window of ``rows`` x ``columns``: the same in every window."""
+        index = self.index[:rows, :columns, :rows, :columns].reshape(rows * columns, -1)
+        return self.table[index].permute(2, 0, 1)[None]

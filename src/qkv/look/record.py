@@ -15,7 +15,7 @@ from jaxtyping import Float, Int
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from qkv.axis import Axis, axis_from_json, axis_to_json
+from qkv.axis import Axis, Grid, axis_from_json, axis_to_json
 from qkv.errors import ConfigError, RunError
 from qkv.store import write_tensors
 
@@ -31,12 +31,14 @@ class Map:
     Attributes:
         name: the module path of the layer, nothing else: ``"encoder.blocks.3.attention"``.
         kind: ``"self"``, ``"cross"``, ``"mixing"``, ``"gradient"`` (see `qkv.look.saliency`) or ``"position"``.
-        weights: one row of weights over the keys for each head and query, float32; each row sums to one or is all zero.
+        weights: one row of weights over the keys for each head and query, float32; each row sums to one or is all zero
+            (but for ``"mixing"`` and ``"position"``, which are no shares of anything). Of a windowed layer, over the
+            places of the query's own window.
         query, key: what the rows and columns are (the whole axis, even where only some rows were kept).
         heads: which heads of the layer ``weights`` holds, in order.
         queries: which positions of ``query`` the rows are, in order.
         causal: True where a query may not look past itself.
-        where: for windowed layers, the cell of the full grid that each place of each window holds.
+        where: for windowed layers, the cell of the full grid that each place of each window holds; -1 is padding.
     """
 
     name: str
@@ -54,12 +56,34 @@ class Map:
         return replace(self, weights=self.weights.mean(0, keepdim=True), heads=(0,))
 
     def row(self, position: int) -> Float[Tensor, "head key"]:
-        """What the query at ``position`` of the axis looked at."""
+        """What the query at ``position`` of the axis looked at, over the whole key axis.
+
+        A windowed row is laid back on the grid, zero outside of its window; what it gave to padding is left out.
+        """
         if position not in self.queries:
             raise RunError(
                 f"query {position} of {self.name} was not recorded", remedy=f"recorded: {list(self.queries)}"
             )
-        return self.weights[:, self.queries.index(position)]
+        weights = self.weights[:, [self.queries.index(position)]]
+        return replace(self, weights=weights, queries=(position,)).whole().weights[:, 0]
+
+    def whole(self) -> "Map":
+        """A windowed map laid back on the grid: every row over the whole key axis, as `row` gives it."""
+        if self.where is None:
+            return self
+        keys, queries = len(self.key), torch.tensor(self.queries, dtype=torch.int64)
+        window = torch.empty(keys + 1, dtype=torch.int64)  # of each cell; padding, at -1, is the one past the last
+        window[self.where] = torch.arange(len(self.where))[:, None].expand_as(self.where)
+        cells = self.where[window[queries]]
+        cells = torch.where(cells < 0, keys, cells).expand_as(self.weights)
+        weights = self.weights.new_zeros(*self.weights.shape[:2], keys + 1).scatter(2, cells, self.weights)
+        return replace(self, weights=weights[..., :keys], where=None)
+
+    def onto_image(self, position: int) -> Float[Tensor, "head row column"]:
+        """What the query at ``position`` looked at, as the rows and columns of the image's grid, extra tokens apart."""
+        if not isinstance(self.key, Grid):
+            raise RunError(f"the keys of {self.name} are {type(self.key).__name__}", expected="the grid of an image")
+        return self.row(position)[:, len(self.key.prefix) :].unflatten(-1, (self.key.rows, self.key.columns))
 
 
 @dataclass(frozen=True)

@@ -16,12 +16,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from qkv.axis import Axis, Tokens
+from qkv.axis import Axis, Grid, Tokens
 from qkv.errors import ConfigError
 from qkv.layers.attention import Attention, KeyValue, attention_weights
 from qkv.layers.mask import Mask
-from qkv.layers.position import Learned, Sinusoidal, similarity
+from qkv.layers.mixing import TokenMixing
+from qkv.layers.position import Learned, LearnedGrid, Sinusoidal, similarity
 from qkv.layers.score import Score
+from qkv.layers.window import WindowMask, Windows
 from qkv.look.record import Map, Trace
 
 __all__ = ["Edit", "ablate", "position_maps", "trace"]
@@ -42,12 +44,16 @@ def trace(
 ) -> Iterator[Trace]:
     """Record what the attention layers of ``module`` look at while the ``with`` block runs it.
 
+    Layers that mix tokens are recorded too, with the kind ``"mixing"`` (see `TokenMixing` for what their maps say). The
+    maps of windowed layers stay windowed (see `Map.where`).
+
     Args:
         module: any module of the package, or one that holds them; a compiled one is run uncompiled meanwhile.
         batch: what the module will be given; its ``axes`` say what each position is (bare indices without it).
         layers: names to record, ``*`` matching anything: ``"decoder.*.cross"``, or several such.
         heads, queries: only these heads, and only these rows (negative ones count from the end of each example).
         edit: ``edit(name, weights) -> weights`` changes what the layers use: head ablation (see `ablate`), patching.
+            The examples of a windowed layer are its windows; a layer that mixes has nothing to edit.
         axes: what each position is, by stream name, for each example; goes before those of ``batch``.
 
     Yields:
@@ -60,7 +66,8 @@ def trace(
     """
     patterns = [layers] if isinstance(layers, str) else list(layers)
     # What is compiled goes by the names of what it was compiled from.
-    known = {n.replace("_orig_mod.", ""): m for n, m in module.named_modules() if isinstance(m, Attention)}
+    tappable = (Attention,) if edit is not None else (Attention, TokenMixing)
+    known = {n.replace("_orig_mod.", ""): m for n, m in module.named_modules() if isinstance(m, tappable)}
     chosen = {n: layer for n, layer in known.items() if any(fnmatch.fnmatchcase(n, p) for p in patterns)}
     if not chosen:
         raise ConfigError(f"no attention layer matches {layers!r}", remedy=f"layers here: {', '.join(known) or 'none'}")
@@ -106,16 +113,21 @@ def position_maps(module: nn.Module, axes: Mapping[str, Sequence[Axis]], layers:
     found = Trace()
     for name, table in module.named_modules():
         stream = name.split(".")[0]
-        if not isinstance(table, (Sinusoidal, Learned)) or stream not in axes:
+        if not isinstance(table, (Sinusoidal, Learned, LearnedGrid)) or stream not in axes:
             continue
         if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
-            with torch.no_grad():
-                grids = [similarity(table(0, len(axis)))[None].cpu() for axis in axes[stream]]
-            found.maps[name] = [
-                Map(name, "position", grid, axis, axis, (0,), tuple(range(len(axis))))
-                for grid, axis in zip(grids, axes[stream], strict=True)
-            ]
+            found.maps[name] = [_position_map(name, table, axis) for axis in axes[stream]]
     return found
+
+
+@torch.no_grad()
+def _position_map(name: str, table: nn.Module, axis: Axis) -> Map:
+    if isinstance(table, LearnedGrid):
+        axis = replace(axis, prefix=axis.prefix[: table.prefix])  # registers have no position
+        rows = table(axis.rows, axis.columns)[0]
+    else:
+        rows = table(0, len(axis))
+    return Map(name, "position", similarity(rows)[None].cpu(), axis, axis, (0,), tuple(range(len(axis))))
 
 
 _OPENING = threading.Lock()
@@ -124,7 +136,7 @@ _OPENING = threading.Lock()
 class _Tap:
     """Sits on one layer. It listens to the thread that opened the trace only: another's request passes unrecorded."""
 
-    def __init__(self, name: str, layer: Attention, seen: Trace, heads, queries, edit: Edit | None, axes):
+    def __init__(self, name: str, layer: Attention | TokenMixing, seen: Trace, heads, queries, edit: Edit | None, axes):
         self.name, self.between, self.seen, self.edit_weights = name, layer.between, seen, edit
         self.heads = list(range(layer.heads)) if heads is None else list(heads)
         self.queries, self.axes = queries, axes or {}
@@ -144,6 +156,12 @@ class _Tap:
         """Compute and record the weights of the heads and rows asked for."""
         if threading.get_ident() != self.thread:
             return
+        if isinstance(mask, WindowMask):
+            view = _WindowView(self, len(query), mask.windows)
+            scores = score.scores(view.cut(query), view.cut(memory.key))
+            scores = scores if bias is None else scores + view.cut(bias)
+            view.record(attention_weights(scores, view.cut(mask.keep)))
+            return
         queries, keys = query.shape[-2], memory.key.shape[-2]
         view = _View(self, len(query), queries, keys)
         query, keep, bias = view.cut(query), view.cut(mask.dense(queries, keys, query.device)), view.cut(bias)
@@ -153,9 +171,20 @@ class _Tap:
     def edit(self, weights: Tensor, mask: Mask) -> Tensor:
         """What the layer shall use instead of ``weights``; that is what is recorded."""
         weights = self.edit_weights(self.name, weights)
+        if isinstance(mask, WindowMask):
+            view = _WindowView(self, len(weights), mask.windows)
+            view.record(view.cut(weights.detach()))
+            return weights
         view = _View(self, len(weights), *weights.shape[-2:])
         view.record(view.cut(weights.detach()), mask.causal)
         return weights
+
+    @torch.no_grad()
+    def mixed(self, matrix: Float[Tensor, "batch token token"]) -> None:
+        """Record what a layer that mixes its tokens says of it."""
+        if threading.get_ident() == self.thread:
+            view = _View(self, *matrix.shape)
+            view.record(view.cut(matrix[:, None]), causal=False, kind="mixing")
 
 
 class _View:
@@ -170,7 +199,9 @@ class _View:
         whole = max(map(len, self.query_axes))
         first, last = (0, whole) if queries >= whole else (tap.reached, tap.reached + queries)
         self.goes_on, tap.reached = first > 0, last % whole if whole else 0
-        self.rows = [[row for row in self._rows(len(axis)) if first <= row < last] for axis in self.query_axes]
+        self.rows = [
+            [row for row in _rows(tap.name, len(axis), tap.queries) if first <= row < last] for axis in self.query_axes
+        ]
         # All examples are computed at once, over every row that any of them wants.
         self.wanted = sorted({row - first for rows in self.rows for row in rows})
         self.places = [[bisect_left(self.wanted, row - first) for row in rows] for rows in self.rows]
@@ -179,9 +210,9 @@ class _View:
         """Heads and wanted rows of something shaped, or broadcast, as ``(batch, head, query, ...)``."""
         return _pick(_pick(values, -2, self.wanted), -3, self.tap.heads)
 
-    def record(self, weights: Float[Tensor, "batch head wanted key"], causal: bool) -> None:
+    def record(self, weights: Float[Tensor, "batch head wanted key"], causal: bool, kind: str | None = None) -> None:
         tap, weights = self.tap, weights.float().cpu()
-        kind = "self" if tap.between[0] == tap.between[1] else "cross"
+        kind = kind or ("self" if tap.between[0] == tap.between[1] else "cross")
         maps = [
             Map(
                 tap.name, kind, weights[i][:, self.places[i], : len(key_axis)],
@@ -193,11 +224,46 @@ class _View:
             maps = [_joined(*both) for both in zip(tap.seen.maps[tap.name], maps, strict=True)]
         tap.seen.maps[tap.name] = maps
 
-    def _rows(self, length: int) -> list[int]:
-        queries = range(length) if self.tap.queries is None else self.tap.queries
-        if bad := [row for row in queries if not -length <= row < length]:
-            raise ConfigError(f"{self.tap.name} has no query {bad[0]} in a text of {length} positions")
-        return sorted({row % length for row in queries})
+
+class _WindowView:
+    """What a tap records of one run of a windowed layer, whose examples are windows: heads, and the windows wanted."""
+
+    def __init__(self, tap: _Tap, examples: int, windows: Windows):
+        self.tap, self.windows, self.where = tap, windows, windows.where()
+        positions, cells = windows.grid[0] * windows.grid[1], self.where.shape[1]
+        bare = Grid(*windows.grid, image=windows.grid)
+        self.axes = list(tap.axes.get(tap.between[0], [bare] * (examples // windows.count)))
+        self.rows = _rows(tap.name, positions, tap.queries)
+        # Where each position lies among the places of all windows; padding, at -1, falls to the one past the last.
+        places = torch.empty(positions + 1, dtype=torch.int64)
+        places[self.where.flatten()] = torch.arange(self.where.numel())
+        wanted = places[self.rows]
+        chosen = (wanted // cells).unique()
+        self.chosen, self.places = chosen.tolist(), torch.searchsorted(chosen, wanted // cells) * cells + wanted % cells
+
+    def cut(self, values: Tensor | None) -> Tensor | None:
+        """Heads and wanted windows of something shaped, or broadcast, as ``(example x window, head, ...)``."""
+        values = _pick(values, -3, self.tap.heads)
+        if values is None or len(values) == 1:
+            return values
+        return _pick(values.unflatten(0, (-1, self.windows.count)), -4, self.chosen).flatten(0, 1)
+
+    def record(self, weights: Float[Tensor, "windows head cell cell"]) -> None:
+        """Each query's row, in the order of the grid; its columns are the places of its own window."""
+        by_head = weights.unflatten(0, (len(self.axes), -1)).transpose(1, 2)
+        rows = by_head.flatten(2, 3).index_select(2, self.places.to(weights.device)).float().cpu()
+        self.tap.seen.maps[self.tap.name] = [
+            Map(self.tap.name, "self", own, axis, axis, tuple(self.tap.heads), tuple(self.rows), where=self.where)
+            for own, axis in zip(rows, self.axes, strict=True)
+        ]
+
+
+def _rows(name: str, length: int, queries: Sequence[int] | None) -> list[int]:
+    """The rows wanted of an axis; negative ones count from its end."""
+    queries = range(length) if queries is None else queries
+    if bad := [row for row in queries if not -length <= row < length]:
+        raise ConfigError(f"{name} has no query {bad[0]} among {length} positions")
+    return sorted({row % length for row in queries})
 
 
 def _joined(earlier: Map, later: Map) -> Map:

@@ -11,6 +11,10 @@ __all__ = ["MODELS", "find"]
 MODELS = {
     "transformer": "qkv.models.transformer:Transformer",
     "seq2seq": "qkv.models.seq2seq:Seq2Seq",
+    "vit": "qkv.models.vit:ViT",
+    "swin": "qkv.models.swin:Swin",
+    "mixer": "qkv.models.mixer:Mixer",
+    "resnet": "qkv.models.resnet:ResNet",
 }
 
 

@@ -14,7 +14,7 @@ from qkv import models
 from qkv.errors import ConfigError, RunError, nearest
 from qkv.store import read_json, read_tensors, write_json, write_tensors
 
-__all__ = ["build", "load_model", "load_weights", "read_config", "save_model", "save_weights"]
+__all__ = ["build", "fill", "fill_but_head", "load_model", "load_weights", "read_config", "save_model", "save_weights"]
 
 
 def save_model(model: nn.Module, folder: Path, name: str | None = None) -> None:
@@ -113,6 +113,19 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
                 f"{alias} and {name} differ, but the model ties them", file=path, remedy="build the model untied"
             )
     model.load_state_dict(tensors)
+
+
+def fill_but_head(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> list[str]:
+    """As `fill`, but where a classifier's head is for another number of classes, the model keeps its new one.
+
+    Returns:
+        The names of what is new, which must be learned: everything else is as in ``tensors``.
+    """
+    own = model.state_dict()
+    heads = [name for name in own if name.startswith(("head.", "distilled_head."))]
+    new = [name for name in heads if name not in tensors or tensors[name].shape != own[name].shape]
+    fill(model, {**tensors, **{name: own[name] for name in new}}, path)
+    return new
 
 
 def untie(tensors: Mapping[str, Tensor]) -> tuple[dict[str, Tensor], dict[str, str]]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from qkv.errors import ConfigError, nearest
+from qkv.errors import ConfigError
 from qkv.layers.attention import Attention, KeyValue
 from qkv.layers.dropout import Dropout
 from qkv.layers.embed import TokenEmbedding
@@ -18,6 +18,7 @@ from qkv.layers.linear import Linear
 from qkv.layers.mask import Mask, padding
 from qkv.layers.recurrent import CELLS, Carried, RecurrentDecoder, RecurrentEncoder
 from qkv.layers.score import Additive, Bilinear, Dot
+from qkv.models.checks import check_choices, check_dropout, check_tie, check_whole
 
 __all__ = ["SIZES", "Seq2Seq", "Seq2SeqConfig", "State"]
 
@@ -68,30 +69,20 @@ class Seq2SeqConfig:
             "cell": CELLS, "attention": ("none", *SCORES), "order": ("luong", "bahdanau"), "feed": ("none", "state"),
             "tie": ("all", "output", "none"),
         }  # fmt: skip
-        for key, known in choices.items():
-            value = getattr(self, key)
-            if value not in known:
-                raise ConfigError(f"size.{key} is {value!r}", remedy=nearest(value, known))
-        for key in ("dim", "depth"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"size.{key} is {getattr(self, key)}", expected="a whole number from 1")
+        check_choices(self, choices)
+        check_whole(self, "dim", "depth")
+        check_dropout(self)
+        check_tie(self)
         if self.both_ways and self.dim % 2:
             raise ConfigError(
                 f"size.dim {self.dim} cannot be shared by two directions",
                 remedy="choose an even one, or --size.both_ways false",
             )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"size.dropout is {self.dropout}", expected="0 or more, less than 1")
         if self.attention == "none" and (self.order, self.feed) != ("luong", "none"):
             given = f"size.order {self.order}" if self.order != "luong" else f"size.feed {self.feed}"
             raise ConfigError(
                 f"{given} says what to do with what attention saw, and size.attention is none",
                 remedy="choose an attention (--size.attention dot, bilinear or additive), or leave them out",
-            )
-        if self.tie == "all" and self.source_words != self.target_words:
-            raise ConfigError(
-                f"size.tie is 'all', but the sides know {self.source_words} and {self.target_words} words",
-                remedy="use a joint vocabulary (--data.joint true) or --size.tie output",
             )
 
 

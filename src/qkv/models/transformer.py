@@ -6,7 +6,6 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from qkv.errors import ConfigError, nearest
 from qkv.layers.attention import Attention, KeyValue
 from qkv.layers.block import ACTIVATIONS, DecoderBlock, EncoderBlock, FeedForward, Past, Residual
 from qkv.layers.embed import TokenEmbedding
@@ -15,6 +14,7 @@ from qkv.layers.mask import EVERYTHING, Mask, padding
 from qkv.layers.norm import NORMS
 from qkv.layers.position import Learned, Sinusoidal
 from qkv.layers.score import SCORES
+from qkv.models.checks import check_choices, check_dropout, check_heads, check_tie, check_whole
 
 __all__ = ["SIZES", "State", "Transformer", "TransformerConfig"]
 
@@ -67,24 +67,11 @@ class TransformerConfig:
             "positions": ("sinusoidal", "learned", "sinusoidal-halves", "none"), "join": ("added", "concatenated"),
             "tie": ("all", "output", "none"),
         }  # fmt: skip
-        for key, known in choices.items():
-            value = getattr(self, key)
-            if value not in known:
-                raise ConfigError(f"size.{key} is {value!r}", remedy=nearest(value, known))
-        for key in ("dim", "encoder_depth", "decoder_depth", "heads", "hidden", "longest"):
-            if getattr(self, key) < 1:
-                raise ConfigError(f"size.{key} is {getattr(self, key)}", expected="a whole number from 1")
-        if self.dim % self.heads:
-            raise ConfigError(
-                f"size.dim {self.dim} cannot be shared evenly by size.heads {self.heads}", remedy="choose a multiple"
-            )
-        if not 0 <= self.dropout < 1:
-            raise ConfigError(f"size.dropout is {self.dropout}", expected="0 or more, less than 1")
-        if self.tie == "all" and self.source_words != self.target_words:
-            raise ConfigError(
-                f"size.tie is 'all', but the sides know {self.source_words} and {self.target_words} words",
-                remedy="use a joint vocabulary (--data.joint true) or --size.tie output",
-            )
+        check_choices(self, choices)
+        check_whole(self, "dim", "encoder_depth", "decoder_depth", "heads", "hidden", "longest")
+        check_heads(self.dim, self.heads)
+        check_dropout(self)
+        check_tie(self)
 
 
 SIZES = {  #         dim       encoder_depth    decoder_depth    heads    hidden       dropout

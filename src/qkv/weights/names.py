@@ -8,10 +8,13 @@ rule              what it says
 ================  ===========================================================================================
 `Rename`          ours and theirs are the same tensor
 `Transpose`       theirs is our matrix transposed
+`Permute`         theirs has our dimensions in another order
+`Heads`           theirs is our vector or transposed matrix, one of its dimensions parted into heads
 `Row`             theirs is our vector as a matrix of one row
 `Fuse`            theirs is several of ours, one after the other (one matrix for query, key and value)
 `Split`           ours is several of theirs, one after the other
 `Tied`            one tensor with several names on both sides
+`Counter`         ours also counts the batches of a batch norm, which old files do not
 `Drop`            theirs has no place in ours, being computed there (a table of sinusoids)
 ================  ===========================================================================================
 """
@@ -25,7 +28,10 @@ from torch import Tensor
 
 from qkv.errors import RunError
 
-__all__ = ["Drop", "Fuse", "Layout", "Rename", "Row", "Rule", "Split", "Tied", "Transpose", "columns"]
+__all__ = [
+    "Counter", "Drop", "Fuse", "Heads", "Layout", "Permute", "Rename", "Row", "Rule", "Split", "Tied", "Transpose",
+    "columns",
+]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -54,6 +60,33 @@ class Transpose(Rule):
 
     def save(self, ours):
         return [ours[0].T.contiguous()]
+
+
+@dataclass(frozen=True)
+class Permute(Rule):
+    """Dimension i of ours is dimension ``order[i]`` of theirs."""
+
+    order: tuple[int, ...] = ()
+
+    def load(self, theirs):
+        return [theirs[0].permute(self.order).contiguous()]
+
+    def save(self, ours):
+        return [ours[0].permute([self.order.index(i) for i in range(len(self.order))]).contiguous()]
+
+
+@dataclass(frozen=True)
+class Heads(Rule):
+    """Their kernel, of shape (in, out), is ours transposed, its dimension ``dim`` parted into heads, as flax does."""
+
+    heads: int = 1
+    dim: int = 0
+
+    def load(self, theirs):
+        return [theirs[0].flatten(self.dim, self.dim + 1).t().contiguous()]
+
+    def save(self, ours):
+        return [ours[0].t().unflatten(self.dim, (self.heads, -1)).contiguous()]
 
 
 class Row(Rule):
@@ -100,6 +133,16 @@ class Tied(Rule):
 
     def save(self, ours):
         return [_one(ours, self.ours)]
+
+
+class Counter(Rule):
+    """Ours is theirs and a count of batches, which begins at zero; ``Counter((mean, count), mean)``."""
+
+    def load(self, theirs):
+        return [*theirs, torch.zeros((), dtype=torch.int64)]
+
+    def save(self, ours):
+        return ours[:1]
 
 
 class Drop(Rule):

@@ -1,0 +1,57 @@
+"""What every model's config refuses in the same words."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from qkv.errors import ConfigError, nearest
+
+__all__ = ["check_choices", "check_dropout", "check_heads", "check_image", "check_tie", "check_whole"]
+
+
+def check_choices(config: Any, choices: Mapping[str, Iterable[str]]) -> None:
+    """Each field is one of the names that it may be."""
+    for key, known in choices.items():
+        value = getattr(config, key)
+        if value not in known:
+            raise ConfigError(f"size.{key} is {value!r}", remedy=nearest(value, known))
+
+
+def check_whole(config: Any, *keys: str) -> None:
+    """Each field is a whole number from 1, or some of them."""
+    for key in keys:
+        value = getattr(config, key)
+        for number in value if isinstance(value, tuple) else (value,):
+            if number < 1:
+                raise ConfigError(f"size.{key} is {value}", expected="a whole number from 1")
+
+
+def check_heads(dim: int, heads: int) -> None:
+    """Heads share the width evenly."""
+    if dim % heads:
+        raise ConfigError(f"size.dim {dim} cannot be shared evenly by size.heads {heads}", remedy="choose a multiple")
+
+
+def check_dropout(config: Any) -> None:
+    """A part of all numbers, not all of them."""
+    if not 0 <= config.dropout < 1:
+        raise ConfigError(f"size.dropout is {config.dropout}", expected="0 or more, less than 1")
+
+
+def check_tie(config: Any) -> None:
+    """One table for both sides needs as many words on both."""
+    if config.tie == "all" and config.source_words != config.target_words:
+        raise ConfigError(
+            f"size.tie is 'all', but the sides know {config.source_words} and {config.target_words} words",
+            remedy="use a joint vocabulary (--data.joint true) or --size.tie output",
+        )
+
+
+def check_image(config: Any) -> None:
+    """Patches divide the image that the model is built for."""
+    check_whole(config, "image", "patch")
+    if any(side % config.patch for side in config.image):
+        height, width = config.image
+        raise ConfigError(
+            f"size.patch {config.patch} does not divide size.image {height} x {width}",
+            remedy="choose sides that are multiples of the patch, or another patch",
+        )

@@ -1,0 +1,166 @@
+"""Our image models against tensors of timm and torchvision, with the same weights: logits, attention maps, names."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch import Tensor, nn
+
+from qkv.errors import RunError
+from qkv.layers.window import Windows
+from qkv.look.trace import trace
+from qkv.models.mixer import Mixer, MixerConfig
+from qkv.models.mixer_names import mixer
+from qkv.models.resnet import ResNet, ResNetConfig
+from qkv.models.resnet_names import resnet
+from qkv.models.saved import fill, fill_but_head
+from qkv.models.swin import Swin, SwinConfig
+from qkv.models.swin_names import swin
+from qkv.models.vit import ViT, ViTConfig
+from qkv.models.vit_names import vit
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+NAMES = {ViT: vit, Swin: swin, Mixer: mixer, ResNet: resnet}
+VIT = dict(classes=5, image=(32, 32), patch=8, dim=32, depth=2, heads=4, hidden=128)
+SWIN = dict(classes=5, window=4, dim=16, depths=(2, 2), heads=(2, 4))
+RESNET = dict(classes=5, widths=(8, 16, 24, 32))
+FILES = {
+    "timm_vit_cls": (ViT, ViTConfig(**VIT)),
+    "timm_vit_avg": (ViT, ViTConfig(**VIT, pool="mean")),
+    "timm_vit_rect": (ViT, ViTConfig(**VIT)),
+    "timm_deit_distilled": (ViT, ViTConfig(**VIT, distilled=True)),
+    "torchvision_vit": (ViT, ViTConfig(**{**VIT, "hidden": 64})),
+    "timm_swin": (Swin, SwinConfig(**SWIN)),
+    "timm_swin_odd": (Swin, SwinConfig(**SWIN)),
+    "torchvision_swin": (Swin, SwinConfig(**SWIN)),
+    "timm_mixer": (Mixer, MixerConfig(5, (32, 32), 8, 32, 2, 16, 128)),
+    "timm_resnet_bottleneck": (ResNet, ResNetConfig(**RESNET, block="bottleneck", depths=(2, 1, 1, 1))),
+    "timm_resnet_basic": (ResNet, ResNetConfig(**RESNET, depths=(1, 2, 1, 1))),
+}
+every_file = pytest.mark.parametrize("name", FILES)
+
+
+def read(name: str) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
+    """``(state, what went in and came out)``."""
+    tensors = load_file(GOLDEN / f"{name}.safetensors")
+    state = {key.removeprefix("state."): tensor for key, tensor in tensors.items() if key.startswith("state.")}
+    return state, {key: tensor for key, tensor in tensors.items() if not key.startswith("state.")}
+
+
+def names(name: str):
+    cls, config = FILES[name]
+    return NAMES[cls](name.partition("_")[0], config)
+
+
+def load(name: str) -> tuple[nn.Module, dict[str, Tensor]]:
+    cls, config = FILES[name]
+    state, told = read(name)
+    model = cls(config)
+    fill(model, names(name).load(state), GOLDEN)
+    return model.eval(), told
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("timm_swin")])
+@torch.no_grad()
+def test_logits(name):
+    model, told = load(name)
+    torch.testing.assert_close(model(told["input"]), told["logits"], atol=1e-4, rtol=0)
+    torch.testing.assert_close(model(told["input"]), told["logits"], atol=2e-6, rtol=0)  # what it really is
+
+
+@pytest.mark.parametrize("name", ["timm_vit_cls", "timm_vit_avg", "timm_vit_rect", "timm_deit_distilled"])
+@torch.no_grad()
+def test_attention_maps(name):
+    model, told = load(name)
+    with trace(model, axes=model.axes(told["input"])) as seen:
+        model(told["input"])
+    assert len(seen) == 2
+    for block in (0, 1):
+        found = torch.stack([map.weights for map in seen[f"blocks.{block}.attention"]])
+        torch.testing.assert_close(found, told[f"attention.{block}"], atol=1e-5, rtol=0)
+
+
+@every_file
+def test_names_there_and_back(name):
+    state, _ = read(name)
+    layout = names(name)
+    ours = layout.load(state)
+    back = layout.save(ours)
+    assert {key for key in state if key not in back} == {key for key in state if "relative_position_index" in key}
+    assert all(torch.equal(tensor, state[key]) for key, tensor in back.items())
+    again = layout.load(back)
+    assert again.keys() == ours.keys() and all(torch.equal(again[key], ours[key]) for key in ours)
+
+
+@every_file
+def test_for_other_classes_the_head_is_new_and_all_else_is_loaded(name):
+    cls, config = FILES[name]
+    model = cls(type(config)(**{**vars(config), "classes": 9}))
+    before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
+    theirs = names(name).load(read(name)[0])
+    new = fill_but_head(model, theirs, GOLDEN)
+    heads = ["head.output", "distilled_head.output"][: 1 + getattr(config, "distilled", False)]
+    assert new == [f"{head}.{part}" for head in heads for part in ("weight", "bias")]
+    for key, tensor in model.state_dict().items():
+        assert torch.equal(tensor, before[key] if key in new else theirs[key]), key
+    with pytest.raises(RunError, match=r"has no '(norm|stem)"):
+        fill_but_head(model, {key: t for key, t in theirs.items() if not key.startswith(("norm", "stem"))}, GOLDEN)
+
+
+class WithNumbers(nn.Module):
+    """A bias with the numbers that stand in the file's place of the mask, for each window of each example."""
+
+    def __init__(self, bias: nn.Module, numbers: Tensor):
+        super().__init__()
+        self.bias, self.numbers = bias, numbers
+
+    def forward(self, rows: int, columns: int) -> Tensor:
+        return self.bias(rows, columns) + self.numbers[:, None]
+
+
+def place_in_timm(key: str) -> tuple:
+    """Sorts a Swin's parameters as timm makes them."""
+    parts = ["downsample.norm", "reduction", "norm1", "table", "qkv", "attn.proj", "norm2", "fc1", "fc2", ""]
+    tops = ["patch_embed.proj", "patch_embed.norm", "layers", "norm", "head"]
+    top = next(i for i, name in enumerate(tops) if key.startswith(name))
+    numbers = [int(number) for number in key.split(".") if number.isdecimal()]
+    layer, block = [*numbers, -1, -1][:2]
+    return top, layer, block, next(i for i, name in enumerate(parts) if name in key), key.endswith("bias")
+
+
+@torch.no_grad()
+def test_the_swin_of_timm_whose_masks_are_random_numbers(monkeypatch):
+    model, told = load("timm_swin")
+    assert (model(told["input"]) - told["logits"]).abs().max() > 1e-2
+    torch.manual_seed(8)
+    state, _ = read("timm_swin")
+    for key in sorted(state, key=place_in_timm):  # the same numbers come before
+        drawn = torch.randn(state[key].shape)
+    torch.testing.assert_close(0.3 * drawn, state["head.fc.bias"])
+    for stage, windows in zip(model.stages, (16, 4), strict=True):
+        shifted = stage.blocks[1].attention
+        shifted.bias = WithNumbers(shifted.bias, (torch.randn(windows, 16, 16) / 16).repeat(2, 1, 1))
+    masked = Windows.mask
+    monkeypatch.setattr(Windows, "mask", lambda self, *_: masked(Windows(self.grid, self.size, (0, 0)), 1))
+    torch.testing.assert_close(model(told["input"]), told["logits"], atol=1e-4, rtol=0)
+
+
+@torch.no_grad()
+def test_the_swin_of_timm_that_pads_after_its_shift(monkeypatch):  # BL-15
+    model, told = load("timm_swin_odd")
+    assert (model(told["input"]) - told["logits"]).abs().max() > 1e-2
+
+    def unshifted(windows: Windows) -> Windows:
+        return Windows(windows.grid, windows.size, (0, 0))
+
+    def shift_then_pad(windows: Windows, states: Tensor) -> Tensor:
+        return split(unshifted(windows), states.roll([-shift for shift in windows.shift], (1, 2)))
+
+    def crop_then_shift(windows: Windows, cut: Tensor) -> Tensor:
+        return join(unshifted(windows), cut).roll(windows.shift, (1, 2))
+
+    split, join = Windows.split, Windows.join
+    monkeypatch.setattr(Windows, "split", shift_then_pad)
+    monkeypatch.setattr(Windows, "join", crop_then_shift)
+    torch.testing.assert_close(model(told["input"]), told["logits"], atol=1e-4, rtol=0)
