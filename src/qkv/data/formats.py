@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from qkv.data.lines import open_lines, raw_lines
 from qkv.errors import DataError, nearest
 
-__all__ = ["TABLES", "Corpus", "Pair", "open_corpus"]
+__all__ = ["SPLITS", "TABLES", "Corpus", "Pair", "hub_answers", "open_corpus"]
 
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # ours -> the usual name in a dataset
@@ -286,7 +286,7 @@ def _read_parquet(corpus: Corpus) -> Iterator[Pair]:
 
 def _open_dataset(where: str, source: str, target: str, split: str) -> Corpus:
     name, _, config = where.partition(":")
-    if not _hub_answers():
+    if not hub_answers():
         os.environ.setdefault("HF_HUB_OFFLINE", "1")  # what was loaded before is still found, without long waiting
     import datasets
 
@@ -305,7 +305,7 @@ def _open_dataset(where: str, source: str, target: str, split: str) -> Corpus:
     return Corpus(label, label, "dataset", source, target, loaded[part])
 
 
-def _hub_answers() -> bool:
+def hub_answers() -> bool:
     """Whether the hub can be reached: a mistyped file name should not wait for it many times over."""
     host = urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co")).hostname
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):

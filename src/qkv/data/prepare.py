@@ -6,10 +6,7 @@ has changed does not, and a damaged one is made again.
 
 import hashlib
 import json
-import os
 import shutil
-import socket
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,6 +16,7 @@ import numpy as np
 
 from qkv.data.buckets import Batch, Buckets, by_length, pad
 from qkv.data.codec import Codec
+from qkv.data.kept import put, scratch_in, tidy
 from qkv.data.lines import windows
 from qkv.data.normalise import Normaliser
 from qkv.data.notes import HELD_OUT, KEPT, STRETCH, CleanPair, Notes
@@ -76,7 +74,7 @@ def prepare_pairs(data: PairFiles, folder: Path, seed: int, codec: Codec | None 
         opened = _open(where)
         if opened is None:
             raise DataError("the encoded data cannot be read back", remedy="look for a failing disk", file=where)
-    _tidy(kept, where)
+    tidy(kept, where)
     train, dev, dev_texts, report = opened
     batches = Buckets(train, codec, data.batch_tokens, seed, data.bpe_dropout, data.max_length)
     return PreparedPairs(
@@ -97,18 +95,18 @@ def prepare_pairs(data: PairFiles, folder: Path, seed: int, codec: Codec | None 
 
 def _make(data: PairFiles, files: dict[str, str], kept: Path, codec: Codec | None) -> tuple[Codec, Path]:
     """Check, learn, encode; the codec and the new folder under ``kept``."""
-    with tempfile.TemporaryDirectory(prefix=f".partial-{socket.gethostname()}-{os.getpid()}-", dir=kept) as scratch:
-        report, notes = examine_all(data, Path(scratch))
+    with scratch_in(kept) as scratch:
+        report, notes = examine_all(data, scratch)
         report.raise_if_refused()
         if not data.dev:
             _hold_out(notes["train"], report)
         codec = codec or _learn(data, notes["train"], report)
         where = kept / _key(data, files, codec)
         if _open(where) is None:
-            _encode(data, notes, codec, report, Path(scratch) / "whole")
+            _encode(data, notes, codec, report, scratch / "whole")
             if where.exists() and _open(where) is None:  # damaged; a whole one is another process's, and as good
                 shutil.rmtree(where)
-            _rename(Path(scratch) / "whole", where)
+            put(scratch / "whole", where)
         return codec, where
 
 
@@ -238,32 +236,3 @@ def _in_order(store: PairStore, codec: Codec, batch_tokens: int) -> list[Batch]:
         )
         for rows in by_length(widths, batch_tokens)
     ]
-
-
-def _rename(whole: Path, where: Path) -> None:
-    try:
-        whole.rename(where)
-    except OSError:
-        if not where.is_dir():  # else another process was faster; its result is the same
-            raise
-
-
-def _tidy(kept: Path, where: Path) -> None:
-    """Remove what earlier data left, and what a killed process on this machine left half-made."""
-    for folder in kept.iterdir():
-        if folder.name.startswith(".partial-"):
-            host, _, process = folder.name.removeprefix(".partial-").rpartition("-")[0].rpartition("-")
-            if host == socket.gethostname() and process.isdigit() and not _alive(int(process)):
-                shutil.rmtree(folder, ignore_errors=True)
-        elif folder != where and (folder / "report.json").is_file():
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True

@@ -2,14 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, Literal, get_args
 
 from qkv.errors import DataError
 
 __all__ = ["Finding", "Report", "Tally"]
 
-Action = Literal["dropped", "mended", "noted"]
+Action = Literal["dropped", "mended", "noted", "ignored"]
 EXAMPLES = 3
 
 
@@ -24,22 +24,30 @@ class Finding:
     examples: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        what = {"dropped": "dropped", "mended": "mended", "noted": "found, kept"}[self.action]
+        what = {"noted": "found, kept"}.get(self.action, self.action)
         more = " ..." if self.count > len(self.examples) else ""
         places = f" ({'; '.join(self.examples)}{more})" if self.examples else ""
         return f"{self.part}: {self.count:,} {self.kind}, {what}{places}"
+
+    def lines(self, every: bool) -> list[str]:
+        """One sentence; with ``every``, each place on a line of its own."""
+        if not every:
+            return [str(self)]
+        return [str(replace(self, examples=[])), *(f"  {where}" for where in self.examples)]
 
 
 @dataclass
 class Report:
     """The data doctor's findings. ``refused`` holds what makes the data unusable, ready to raise."""
 
-    read: dict[str, int] = field(default_factory=dict)  # part -> pairs read
+    read: dict[str, int] = field(default_factory=dict)  # part -> pairs (or what ``unit`` says) read
     kept: dict[str, int] = field(default_factory=dict)
     files: dict[str, list[str]] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
     refused: list[DataError] = field(default_factory=list)
+    unit: str = "pairs"
+    every: bool = False  # keep every place, and show each on a line of its own
 
     def add(self, part: str, kind: str, action: Action, where: str = "", count: int = 1) -> None:
         """Count a fault; ``where`` is shown if it is among the first few."""
@@ -48,7 +56,7 @@ class Report:
             finding = Finding(part, kind, action)
             self.findings.append(finding)
         finding.count += count
-        if where and len(finding.examples) < EXAMPLES:
+        if where and (self.every or len(finding.examples) < EXAMPLES):
             finding.examples.append(where)
 
     def find(self, part: str, kind: str) -> Finding | None:
@@ -60,17 +68,18 @@ class Report:
         return found.count if found else 0
 
     def lines(self) -> list[str]:
-        """Everything as sentences: each part's counts, then what was dropped, mended and noted, then remarks."""
+        """Everything as sentences: each part's counts, then what was dropped, mended, noted, ignored, then remarks."""
         lines = []
         for part, read in self.read.items():
             kept = self.kept.get(part, read)
             files = " and ".join(self.files.get(part, ()))
-            lines.append(f"{part}: {read:,} pairs read from {files}, {kept:,} kept")
+            lines.append(f"{part}: {read:,} {self.unit} read from {files}, {kept:,} kept")
             lines += [
-                str(f)
-                for action in ("dropped", "mended", "noted")
+                line
+                for action in get_args(Action)
                 for f in self.findings
                 if (f.part, f.action) == (part, action)
+                for line in f.lines(self.every)
             ]
         return lines + self.remarks + [f"refused: {error}" for error in self.refused]
 
@@ -81,7 +90,7 @@ class Report:
 
     @classmethod
     def from_summary(cls, plain: dict[str, Any]) -> "Report":
-        fields = {key: plain[key] for key in ("read", "kept", "files", "remarks")}
+        fields = {key: plain[key] for key in ("read", "kept", "files", "remarks", "unit") if key in plain}
         return cls(findings=[Finding(**finding) for finding in plain["findings"]], **fields)
 
     def raise_if_refused(self) -> None:

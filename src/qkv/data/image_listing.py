@@ -1,0 +1,256 @@
+"""The user's labelled pictures, listed but not yet read, from wherever they lie.
+
+An `Example` knows its label and how to get its bytes, be it a file of its own, a member of an archive or a record of a
+dataset. What is wrong with names and rows is put into the report here; what is wrong with pictures is for
+`qkv.data.image_doctor`.
+"""
+
+import hashlib
+import math
+import os
+import unicodedata
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from qkv.data.archives import ARCHIVES, Reader, open_archive
+from qkv.data.class_folders import arrange, is_hidden, part_of
+from qkv.data.classes import Label
+from qkv.data.image_files import ImageFiles
+from qkv.data.image_tables import LABEL, PART, PATH, choose, column_names, is_table, read_rows
+from qkv.data.pairs import PARTS
+from qkv.data.pictures import read_file
+from qkv.data.report import Report
+from qkv.errors import ConfigError, DataError, nearest
+
+__all__ = ["Example", "as_label", "fingerprint", "list_examples", "open_place", "table_in"]
+
+NO_LABEL, BROKEN = "pictures without a usable label", "broken records"
+
+
+class Example(NamedTuple):
+    """A picture: ``name`` is the same wherever the data lie, ``where`` is what messages say."""
+
+    name: str
+    where: str
+    label: Label
+    reader: Reader
+    key: Any
+
+    def read(self) -> bytes:
+        """What the picture's file holds. Raises PictureError."""
+        return self.reader.read(self.key)
+
+
+class Disk:
+    """Reads files of their own."""
+
+    def read(self, key: Path) -> bytes:
+        return read_file(key)
+
+
+def list_examples(data: ImageFiles, scratch: Path, report: Report) -> dict[str, list[Example]]:
+    """All pictures of train, dev and test, in an order that depends on names (in tables, on rows) alone.
+
+    Raises:
+        ConfigError, DataError: nothing is named, nothing is there, or it cannot be understood.
+    """
+    found: dict[str, list[Example]] = {}
+    if data.folder:
+        found = open_place(data.folder, None, data, scratch, report)
+    for part in PARTS:
+        if where := getattr(data, part):
+            found[part] = open_place(where, part, data, scratch, report).get(part, [])
+            report.files[part] = [where]
+    if not any((data.folder, data.train, data.dev, data.test)):
+        raise ConfigError("no data is named", remedy="say --data FOLDER")
+    if not any(found.values()):
+        why = "; ".join(map(str, report.findings))
+        raise DataError(
+            "no labelled picture was found" + (f" ({why})" if why else ""),
+            expected="class folders with pictures, an archive of them, or a table with paths and labels",
+            file=data.folder or data.train or data.dev or data.test,
+        )
+    told = [part for part in PARTS if part in found or any(finding.part == part for finding in report.findings)]
+    report.read = {part: len(found.get(part, ())) for part in told}
+    return {part: found[part] for part in PARTS if part in found}
+
+
+def open_place(
+    where: str, part: str | None, data: ImageFiles, scratch: Path, report: Report
+) -> dict[str, list[Example]]:
+    """The pictures at one place; all are of ``part``, or the parts are found inside by their names."""
+    path = Path(where).expanduser()
+    if path.is_dir():
+        tables = table_in(path, data)
+        found = _tables(tables, part, data, report) if tables else _folder(path, part, data, report)
+    elif path.is_file() and path.name.lower().endswith(ARCHIVES):
+        found = _archive(path, part, data, scratch, report)
+    elif is_table(path):
+        found = _tables({None: path}, part, data, report)
+    elif path.exists() or path.suffix or where.startswith((".", "/", "~")) or where.count("/") > 1:
+        what = "this is no folder, archive or table" if path.exists() else "there is no such file or folder"
+        raise DataError(what, expected="a folder, " + ", ".join((*ARCHIVES, ".csv, .tsv, .jsonl, .parquet")), file=path)
+    else:
+        from qkv.data.image_datasets import open_dataset
+
+        found = open_dataset(where, part, data, report)
+    for name in found:
+        report.files[name] = [where]
+    return found
+
+
+def table_in(folder: Path, data: ImageFiles) -> dict[str | None, Path]:
+    """The tables of pictures in a folder by part; under None one that holds all."""
+    fitting = {}
+    for file in sorted(folder.iterdir()):
+        if is_table(file) and not file.name.startswith("."):
+            names = column_names(file)
+            if choose(names, PATH, data.path) and choose(names, LABEL, data.label):
+                part = part_of(file.name.partition(".")[0])
+                if part in fitting:
+                    raise DataError(
+                        f"{fitting[part].name} and {file.name} both name pictures and labels",
+                        remedy="say which with --data.train and --data.dev",
+                        file=folder,
+                    )
+                fitting[part] = file
+    if None in fitting and len(fitting) > 1:
+        del fitting[None]
+    return fitting
+
+
+def as_label(value: Any, data: ImageFiles) -> Label | None:
+    """A label as it is learned: composed (NFC) and without blanks around, or a finite number; None if it is neither."""
+    if data.labels == "number":
+        try:
+            number = float(value)
+        except (TypeError, ValueError):
+            return None
+        return number if math.isfinite(number) else None
+    if data.labels == "several":
+        if isinstance(value, str):
+            value = value.split(data.separator)
+        if not isinstance(value, Iterable):
+            value = [] if value is None else [value]
+        return tuple(sorted({text for each in value if (text := _text(each))}))
+    return (_text(value) or None) if not isinstance(value, (list, tuple, dict)) else None
+
+
+def _text(value: Any) -> str:
+    """Folder names come decomposed from some systems: the same class must be the same text."""
+    return "" if value is None else unicodedata.normalize("NFC", str(value)).strip()
+
+
+def _folder(root: Path, part: str | None, data: ImageFiles, report: Report) -> dict[str, list[Example]]:
+    names, folders = [], []
+    seen = set()
+    for here, below, files in os.walk(root, followlinks=True, onerror=_refuse):
+        state = os.stat(here)
+        if (state.st_dev, state.st_ino) in seen:  # a link back to a folder above would never end
+            below.clear()
+            continue
+        seen.add((state.st_dev, state.st_ino))
+        prefix = Path(here).relative_to(root).as_posix() + "/" if Path(here) != root else ""
+        below.sort()
+        folders += [prefix + folder for folder in below]
+        for folder in [folder for folder in below if is_hidden(folder)]:
+            below.remove(folder)  # named in the report, but not looked through
+            names.append(f"{prefix}{folder}/.")
+        names += sorted(prefix + file for file in files if _is_file_or_broken_link(os.path.join(here, file)))
+    layout = arrange(names, folders, str(root), part)
+    reader = Disk()
+    listed = [(name, str(root / name), reader, root / name) for name in names]
+    return _placed(listed, layout, data, report)
+
+
+def _refuse(error: OSError) -> None:
+    """A folder that cannot be read would be a class that is missing."""
+    raise DataError(f"the folder cannot be read ({error.strerror})", file=error.filename) from error
+
+
+def _is_file_or_broken_link(path: str) -> bool:
+    """A link to nothing is told as unreadable; a pipe would wait for ever."""
+    return os.path.isfile(path) or not os.path.exists(path)
+
+
+def _archive(path: Path, part: str | None, data: ImageFiles, scratch: Path, report: Report) -> dict[str, list[Example]]:
+    archive = open_archive(path, scratch)
+    members = sorted(archive.members, key=lambda member: member.name)
+    layout = arrange([member.name for member in members], archive.folders, str(path), part)
+    for kind, where in archive.found:
+        report.add(part or "train", kind, "dropped", where)
+    listed = [(member.name, f"{path}:{member.name}", archive.reader, member.key) for member in members]
+    return _placed(listed, layout, data, report)
+
+
+def _placed(listed: list[tuple], layout: Any, data: ImageFiles, report: Report) -> dict[str, list[Example]]:
+    """Examples of files whose class is a folder; what was found about their names is told."""
+    for finding in layout.found:
+        report.add(*finding)
+    report.remarks += layout.remarks
+    found: dict[str, list[Example]] = {}
+    for (name, where, reader, key), place in zip(listed, layout.places, strict=True):
+        if place is None:
+            continue
+        part, folder = place
+        label = as_label([folder] if data.labels == "several" else folder, data)
+        if label is None:
+            report.add(part, NO_LABEL, "dropped", f"{where}: {folder!r} is no number")
+        else:
+            found.setdefault(part, []).append(Example(name, where, label, reader, key))
+    return found
+
+
+def _tables(
+    tables: dict[str | None, Path], part: str | None, data: ImageFiles, report: Report
+) -> dict[str, list[Example]]:
+    found: dict[str, list[Example]] = {}
+    reader = Disk()
+    for own, table in tables.items():
+        names = column_names(table)
+        path, label = _column(table, names, PATH, data.path, "path"), _column(table, names, LABEL, data.label, "label")
+        split = choose(names, PART)
+        report.remarks.append(f"{part or own or 'all'}: labels are taken from {table}, column {label}")
+        for row in read_rows(table, (path, label)):
+            belongs = part or own or "train"
+            where = f"{table}:{row.line}"
+            if not row.broken and split and part is None and own is None:
+                value = _text(row.fields.get(split))
+                if (belongs := part_of(value)) is None:
+                    report.add("train", BROKEN, "dropped", f"{where}: {split} is {value!r}, no part of the data")
+                    continue
+            if row.broken or not isinstance(name := row.fields.get(path), str) or not name.strip():
+                report.add(belongs, BROKEN, "dropped", f"{where}: {row.broken or 'no path'}")
+                continue
+            value = as_label(row.fields.get(label), data)
+            if value is None:
+                report.add(belongs, NO_LABEL, "dropped", f"{where}: {label} is {row.fields.get(label)!r}")
+                continue
+            file = table.parent / name
+            found.setdefault(belongs, []).append(Example(name, f"{file} ({where})", value, reader, file))
+    return found
+
+
+def _column(table: Path, names: list[str], usual: tuple[str, ...], asked: str, option: str) -> str:
+    column = choose(names, usual, asked)
+    if column is None:
+        remedy = f"--data.{option} NAME" if not asked else nearest(asked, names)
+        wrong = f"there is no column {asked!r}" if asked else f"none of the columns {', '.join(names)} is a {option}"
+        raise DataError(wrong, expected=f"a column such as {usual[0]}", remedy=f"say {remedy}", file=table, line=1)
+    return column
+
+
+def fingerprint(examples: dict[str, list[Example]]) -> dict[str, str]:
+    """Part -> a hash that is equal while names, labels and bytes are equal, wherever the data lie."""
+    hashes = {}
+    for part, some in examples.items():
+        digest = hashlib.blake2b(digest_size=16)
+        for example in some:
+            try:
+                content = hashlib.blake2b(example.read(), digest_size=16).digest()
+            except DataError as error:
+                content = type(error).__name__.encode()
+            digest.update(repr((example.name, example.label)).encode() + content)
+        hashes[part] = digest.hexdigest()
+    return hashes

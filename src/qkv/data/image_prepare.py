@@ -1,0 +1,209 @@
+"""Labelled pictures made ready for training: checked, split, decoded, kept in the run's folder.
+
+What is kept is keyed by the content of the files and by the settings that decide which pictures stay; pixels are kept
+as they were decoded, so that one store serves every size and every augmentation. A resumed run finds it, a run whose
+data has changed does not, and a damaged one is made again.
+"""
+
+import hashlib
+import json
+import shutil
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from qkv.data.classes import class_list, unknown
+from qkv.data.image_batches import HeldOut, ImageBatches, Images
+from qkv.data.image_codec import ImageCodec
+from qkv.data.image_doctor import examine_all
+from qkv.data.image_files import ImageFiles
+from qkv.data.image_listing import Example, fingerprint, list_examples
+from qkv.data.image_split import hold_out
+from qkv.data.image_store import ImageStore, ImageStoreWriter, checksum
+from qkv.data.kept import put, scratch_in, tidy
+from qkv.data.notes import HELD_OUT, KEPT
+from qkv.data.preprocess import Preprocess
+from qkv.data.report import Report
+from qkv.errors import ConfigError, DataError
+
+__all__ = ["PreparedImages", "prepare_images"]
+
+SETTINGS = ("labels", "hold_out", "keep_duplicates", "keep_mb")  # that decide what is kept
+# Parts that are prepared, and their fifths of the room; test is looked at, so that train can be kept apart from it.
+MEASURED = {"train": 4, "dev": 1}
+
+
+@dataclass(frozen=True)
+class PreparedImages:
+    """Pictures made ready; fits `qkv.tasks.task.Prepared`. ``dev`` holds each held-out picture once, unchanged, and
+    ``dev.images`` tells where each one lies."""
+
+    train: ImageBatches
+    dev: HeldOut
+    codec: ImageCodec
+    report: list[str]
+    summary: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Kept:
+    looks: dict[str, np.ndarray]
+    stores: dict[str, ImageStore]
+    report: Report
+
+
+def prepare_images(data: ImageFiles, folder: Path, seed: int, codec: ImageCodec | None = None) -> PreparedImages:
+    """List, check, split, and make the codec unless one is given; keep what is derived in ``folder/data``.
+
+    With unchanged files and settings, what is kept is used again and nothing is decoded to find out. Several
+    processes may call it at once: each result is whole before it is renamed into place, and all are equal.
+
+    Raises:
+        DataError: the data cannot be used: nothing left to train on, a class that the codec does not know.
+        ConfigError: settings that cannot be.
+    """
+    kept = Path(folder) / "data"
+    kept.mkdir(parents=True, exist_ok=True)
+    examples = list_examples(data, kept, Report())
+    if not examples.get("train"):
+        raise ConfigError("there is nothing to train on", remedy="name it with --data.train")
+    files = fingerprint(examples)
+    where = kept / _key(data, files)
+    opened = _open(where, examples)
+    if opened is None:
+        try:
+            _make(data, kept, where)
+        except OSError as error:  # of writing: what cannot be read is a DataError already
+            room = f"{shutil.disk_usage(kept).free / 1e6:,.0f} MB are free"
+            raise DataError(
+                f"the decoded pictures cannot be written ({error}; {room})", remedy="lower --data.keep_mb", file=kept
+            ) from error
+        opened = _open(where, examples)
+        if opened is None:
+            raise DataError("the decoded pictures cannot be read back", remedy="look for a failing disk", file=where)
+    tidy(kept, where)
+    rows = _rows(opened)
+    codec = codec or _codec(data, examples, opened, rows["train"])
+    images = {part: _images(part, rows[part], examples, opened, codec) for part in MEASURED}
+    report = opened.report
+    report.remarks.append(f"preprocessing: {codec.preprocess}")
+    return PreparedImages(
+        ImageBatches(images["train"], data.batch, data.augment, seed),
+        HeldOut(images["dev"], data.batch),
+        codec,
+        report.lines(),
+        {
+            **report.summary(),
+            "files_hash": files,
+            "codec_hash": codec.fingerprint(),
+            "pictures": len(images["train"]),
+            "dev_pictures": len(images["dev"]),
+            "classes": list(codec.classes),
+        },
+    )
+
+
+def _key(data: ImageFiles, files: dict[str, str]) -> str:
+    settings = {name: getattr(data, name) for name in SETTINGS}
+    return hashlib.blake2b(json.dumps([1, files, settings], sort_keys=True).encode(), digest_size=12).hexdigest()
+
+
+def _make(data: ImageFiles, kept: Path, where: Path) -> None:
+    """Check, decode, split; the new folder ``where``."""
+    with scratch_in(kept) as scratch:
+        whole = scratch / "whole"
+        whole.mkdir()
+        room = data.keep_mb * 1_000_000
+        with ExitStack() as stack:
+
+            def keep(part: str):
+                if part not in MEASURED:
+                    return None
+                writer = stack.enter_context(ImageStoreWriter(whole / part, room * MEASURED[part] // 5))
+                return writer.add
+
+            report, examples, looks = examine_all(data, kept, keep)
+        report.raise_if_refused()
+        if "dev" not in looks:
+            _hold_out(looks["train"], [example.label for example in examples["train"]], data.hold_out, report)
+        for part in set(looks) & set(MEASURED):
+            np.save(whole / f"{part}.npy", looks[part])
+        sums = {file.name: checksum(file) for file in sorted(whole.glob("*.npy"))}
+        plain = report.summary() | {"checksums": sums}
+        (whole / "report.json").write_text(json.dumps(plain, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        if where.exists() and _open(where, examples) is None:  # a whole one is another process's, and as good
+            shutil.rmtree(where)
+        put(whole, where)
+
+
+def _hold_out(look: np.ndarray, labels: list, share: float, report: Report) -> None:
+    kept = np.flatnonzero(look["state"] == KEPT)
+    chosen = kept[hold_out(look["content"][kept], [labels[i] for i in kept], share)]
+    if not len(chosen):
+        raise DataError(
+            f"{len(kept)} pictures are too few to hold some out", remedy="name held-out pictures with --data.dev"
+        )
+    look["state"][chosen] = HELD_OUT
+    report.kept["train"] -= len(chosen)
+    report.remarks.append(
+        f"dev: none is named, so {len(chosen):,} pictures of train, of each class alike, are held out as dev"
+    )
+
+
+def _open(where: Path, examples: dict[str, list[Example]]) -> _Kept | None:
+    """What `_make` wrote, or None if it is not there or not whole."""
+    try:
+        plain = json.loads((where / "report.json").read_text(encoding="utf-8"))
+        looks, stores = {}, {}
+        for name, known in plain["checksums"].items():
+            part = name.removesuffix(".npy")
+            if checksum(where / name) != known:
+                return None
+            looks[part], stores[part] = np.load(where / name), ImageStore(where / part)
+            if not len(looks[part]) == len(stores[part]) == len(examples[part]):
+                return None
+        return _Kept(looks, stores, Report.from_summary(plain))
+    except (OSError, ValueError, KeyError, TypeError, DataError):
+        return None
+
+
+def _rows(kept: _Kept) -> dict[str, np.ndarray]:
+    """Which of the listed pictures are train and dev."""
+    state = {part: look["state"] for part, look in kept.looks.items()}
+    dev = np.flatnonzero(state["dev"] == KEPT) if "dev" in state else np.flatnonzero(state["train"] == HELD_OUT)
+    return {"train": np.flatnonzero(state["train"] == KEPT), "dev": dev}
+
+
+def _images(part: str, rows: np.ndarray, examples: dict[str, list[Example]], kept: _Kept, codec: ImageCodec) -> Images:
+    listed = part if part in kept.looks else "train"  # what is held out lies in train
+    some, file = examples[listed], kept.report.files[listed][0]
+    if codec.labels != "number" and (
+        error := unknown((some[i].label for i in rows), codec.classes, part, file, "the model")
+    ):
+        raise error
+    return Images(some, rows, codec, kept.stores[listed])
+
+
+def _codec(data: ImageFiles, examples: dict[str, list[Example]], kept: _Kept, rows: np.ndarray) -> ImageCodec:
+    """Classes of all that is not dropped, held out or not; sizes, mean and deviation of what is learned from."""
+    look = kept.looks["train"]
+    usable = [examples["train"][i].label for i in np.flatnonzero((look["state"] == KEPT) | (look["state"] == HELD_OUT))]
+    seen = look[rows]
+    size = data.size or _size(seen)
+    mean = data.mean or tuple(round(float(value), 4) for value in seen["mean"].mean(0))
+    variance = seen["square"].mean(0) - seen["mean"].mean(0) ** 2
+    std = data.std or tuple(max(round(float(value), 4), 1 / 255) for value in np.sqrt(np.maximum(variance, 0)))
+    preprocess = Preprocess((size, size), data.crop, mean, std, data.interpolation, data.antialias)
+    if data.labels == "number":
+        numbers = np.array([examples["train"][i].label for i in rows])
+        return ImageCodec(preprocess, (), "number", float(numbers.mean()), float(numbers.std()) or 1.0)
+    return ImageCodec(preprocess, class_list(usable), data.labels)
+
+
+def _size(seen: np.ndarray) -> int:
+    """As large as most pictures are, up to 224: what small pictures do not hold cannot be learned from more pixels."""
+    side = int(np.median(np.minimum(seen["height"], seen["width"])))
+    return max(side // 4 * 4, 4) if side <= 96 else min(side // 16 * 16, 224)
