@@ -3,23 +3,43 @@
 import pytest
 import torch
 
-from qkv.layers.linear import Linear
+from qkv.layers.cross_entropy import linear_cross_entropy
+from qkv.layers.linear import _AVAILABLE, LARGE, Linear
+
+SIDE = round(LARGE**0.5)  # of the smallest weight that is kept in blocks
 
 
 @pytest.mark.parametrize("fused", [True, False])
-def test_inference_after_a_step_uses_the_new_weight(fused):
-    layer, x = Linear(32, 16), torch.randn(4, 32)
+@pytest.mark.parametrize("through", ["the layer", "a loss of its weight"])
+def test_inference_after_a_step_uses_the_new_weight(fused, through):
+    layer, x = Linear(SIDE, SIDE), torch.randn(4, SIDE)
     optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, fused=fused)
     for _ in range(3):
+        layer.eval()
         with torch.inference_mode():
             torch.testing.assert_close(layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias))
-        layer(x).sum().backward()
+        assert (layer._blocked is not None) == _AVAILABLE  # else nothing is shown here
+        layer.train()
+        if through == "the layer":
+            layer(x).sum().backward()
+        else:
+            linear_cross_entropy(x, layer.weight, layer.bias, torch.arange(4))[0].backward()
         optimizer.step()
         optimizer.zero_grad()
 
 
+def test_a_pass_to_learn_from_forgets_the_blocks_without_a_change_of_mode():
+    layer, x = Linear(SIDE, SIDE), torch.randn(4, SIDE)
+    optimizer = torch.optim.AdamW(layer.parameters(), lr=0.1, fused=True)
+    for _ in range(2):
+        with torch.inference_mode():
+            torch.testing.assert_close(layer(x), torch.nn.functional.linear(x, layer.weight, layer.bias))
+        layer(x).sum().backward()
+        optimizer.step()
+
+
 def test_inference_after_loading_uses_the_new_weight():
-    layer, other, x = Linear(32, 16), Linear(32, 16), torch.randn(4, 32)
+    layer, other, x = Linear(SIDE, SIDE), Linear(SIDE, SIDE), torch.randn(4, SIDE)
     with torch.inference_mode():
         layer(x)
     layer.load_state_dict(other.state_dict())

@@ -16,8 +16,10 @@ _AVAILABLE = torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, 
 class Linear(nn.Linear):
     """``x W^T + b``, as in ``torch``; equal to it up to rounding on every path.
 
-    The blocked copy of a large weight is made at the first product of few rows in inference mode, and again after the
-    weight has changed or a pass outside of inference mode; training, saving and tracing never see it.
+    The blocked copy of a large weight is made at the first product of few rows in inference mode. It is made again
+    after the weight has changed, after a pass outside of inference mode, and after `train` or `eval`: a loss may use
+    the weight without this layer, and torch's fused optimisers change it without its knowledge. Saving and tracing
+    never see it.
     """
 
     _blocked: tuple[tuple[int, int], Tensor] | None = None
@@ -27,8 +29,13 @@ class Linear(nn.Linear):
         if _AVAILABLE and searching and self._fits(x):
             return torch.ops.mkldnn._linear_pointwise(x, self._in_blocks(), self.bias, "none", [], "")
         if not searching and self._blocked is not None:
-            self._blocked = None  # a pass to learn from: torch's fused optimisers change a weight without its knowledge
+            self._blocked = None
         return super().forward(x)
+
+    def train(self, mode: bool = True) -> "Linear":
+        """As of any module."""
+        self._blocked = None
+        return super().train(mode)
 
     def _fits(self, x: Tensor) -> bool:
         return (
