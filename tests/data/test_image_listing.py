@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import os
+import random
 import stat
 import tarfile
 import unicodedata
@@ -13,6 +14,7 @@ from pathlib import Path
 import pytest
 from photos import pets, png, write
 
+from qkv.data.archives import open_archive
 from qkv.data.class_folders import arrange
 from qkv.data.image_files import ImageFiles
 from qkv.data.image_listing import fingerprint, list_examples
@@ -251,7 +253,7 @@ def test_empty_folders_in_an_archive_are_told(tmp_path):
 def test_a_dataset_by_name(tmp_path, monkeypatch):
     import datasets
 
-    from qkv.data import image_datasets
+    from qkv.data import formats
 
     features = datasets.Features({"image": datasets.Image(), "label": datasets.ClassLabel(names=["cat", "dog"])})
 
@@ -261,7 +263,7 @@ def test_a_dataset_by_name(tmp_path, monkeypatch):
 
     loaded = datasets.DatasetDict({"train": part([1, 0, -1]), "validation": part([0])})
     monkeypatch.setattr(datasets, "load_dataset", lambda name, config: loaded)
-    monkeypatch.setattr(image_datasets, "hub_answers", lambda: True)
+    monkeypatch.setattr(formats, "_hub_answers", lambda: True)
     found, report = listed("someone/pets")
     assert found == {"train": [("1", "dog"), ("2", "cat")], "dev": [("1", "cat")]}
     assert report.count("train", "pictures without a usable label") == 1
@@ -311,3 +313,29 @@ def test_a_link_to_nothing_is_told_and_a_pipe_is_left_alone(tmp_path):
     assert [example.name for example in found] == ["cat/00.png", "cat/link.png", "dog/00.png"]
     with pytest.raises(DataError, match=r"cat/link\.png: cannot be read \(No such file"):
         found[1].read()
+
+
+@pytest.mark.parametrize("form", ["zip", "tar", "tar.gz", "tar.bz2", "tar.xz"])
+def test_damage_anywhere_in_an_archive_is_a_data_error_or_none(tmp_path, form):
+    draw, content = random.Random(0), random.Random(1).randbytes(2000)
+    file = tmp_path / f"pets.{form}"
+    if form == "zip":
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+            archive.writestr("cat/a.png", content)
+    else:
+        with tarfile.open(file, "w:" + form.partition(".")[2]) as archive:
+            member = tarfile.TarInfo("cat/a.png")
+            member.size = len(content)
+            archive.addfile(member, io.BytesIO(content))
+    whole, refused = file.read_bytes(), 0
+    for turn in range(60):
+        damaged = bytearray(whole[: draw.randrange(len(whole))] if turn % 2 else whole)
+        for _ in range(3 if damaged else 0):
+            damaged[draw.randrange(len(damaged))] = draw.randrange(256)
+        file.write_bytes(damaged)
+        try:
+            open_archive(file, tmp_path / f"scratch-{turn}")
+        except DataError as error:
+            assert str(file) in str(error)
+            refused += 1
+    assert refused > 10

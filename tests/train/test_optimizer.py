@@ -77,8 +77,8 @@ def test_precision_on_a_gpu(monkeypatch):
         devices.precision_for("cuda", "bf16")
 
 
-@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
-def test_a_device_that_is_not_there(toy_run):
+def test_a_device_that_is_not_there(toy_run, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     with pytest.raises(ConfigError, match=r"spread.device is cuda, but this machine has none. Use --spread.device cpu"):
         train(toy_run(spread={"device": "cuda"}))
 

@@ -9,6 +9,7 @@ import shutil
 import stat
 import tarfile
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -23,6 +24,8 @@ __all__ = ["ARCHIVES", "Archive", "Member", "Reader", "open_archive"]
 PACKED = {".tar.gz": "gz", ".tgz": "gz", ".tar.bz2": "bz2", ".tbz2": "bz2", ".tar.xz": "xz", ".txz": "xz"}
 ARCHIVES = (".zip", ".tar", *PACKED)
 OUTSIDE, NO_FILE = "names in an archive that lead out of it", "links and devices in an archive"
+# What a damaged archive raises: of the file, of a packing's end, of its contents, of its table.
+DAMAGE = (OSError, EOFError, ValueError, zlib.error, zipfile.BadZipFile, tarfile.TarError)
 
 
 class Reader(Protocol):
@@ -65,7 +68,9 @@ def open_archive(path: Path, scratch: Path) -> Archive:
 def _told(path: Path) -> Iterator[None]:
     try:
         yield
-    except (OSError, EOFError, ValueError, NotImplementedError, zipfile.BadZipFile, tarfile.TarError) as error:
+    except NotImplementedError as error:  # of zipfile: a way of packing, or a version, that it does not know
+        raise DataError(f"the archive cannot be read ({error})", remedy="unpack it yourself", file=path) from error
+    except DAMAGE as error:
         raise DataError(
             f"the archive cannot be read ({error})", remedy="copy or download it again", file=path
         ) from error

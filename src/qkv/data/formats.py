@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from qkv.data.lines import open_lines, raw_lines
 from qkv.errors import DataError, nearest
 
-__all__ = ["SPLITS", "TABLES", "Corpus", "Pair", "hub_answers", "open_corpus"]
+__all__ = ["SPLITS", "TABLES", "Corpus", "Pair", "load_dataset", "open_corpus", "part_of"]
 
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # ours -> the usual name in a dataset
@@ -285,27 +285,45 @@ def _read_parquet(corpus: Corpus) -> Iterator[Pair]:
 
 
 def _open_dataset(where: str, source: str, target: str, split: str) -> Corpus:
-    name, _, config = where.partition(":")
-    if not hub_answers():
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")  # what was loaded before is still found, without long waiting
-    import datasets
-
-    try:
-        loaded = datasets.load_dataset(name, config or None)
-    except Exception as error:  # of any library below it: network, hub, parsing
-        raise DataError(
-            f"there is no file {where}.{source}, no table {where}, and no dataset {name!r} can be loaded "
-            f"({type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''})",
-            remedy="name a prefix of two parallel files, a .tsv, .csv, .jsonl or .parquet file, or a dataset",
-        ) from error
-    part = next((part for part in (SPLITS[split], split, "valid") if part in loaded), None)
-    if part is None or (split != "dev" and part == "valid"):
-        raise DataError(f"the dataset {name!r} has no part {SPLITS[split]!r}", expected="one of " + ", ".join(loaded))
+    loaded = load_dataset(
+        where, f"there is no file {where}.{source}, no table {where}",
+        "name a prefix of two parallel files, a .tsv, .csv, .jsonl or .parquet file, or a dataset",
+    )  # fmt: skip
+    part = part_of(loaded, split)
+    if part is None:
+        raise DataError(f"the dataset {where!r} has no part {SPLITS[split]!r}", expected="one of " + ", ".join(loaded))
     label = f"{where} ({part})"
     return Corpus(label, label, "dataset", source, target, loaded[part])
 
 
-def hub_answers() -> bool:
+def load_dataset(where: str, absent: str, remedy: str) -> Any:
+    """The parts of a dataset, NAME or NAME:CONFIG.
+
+    Args:
+        absent: what else of this name there is not, for the message where it cannot be loaded.
+        remedy: what to name instead.
+    """
+    name, _, config = where.partition(":")
+    if not _hub_answers():
+        os.environ.setdefault("HF_HUB_OFFLINE", "1")  # what was loaded before is still found, without long waiting
+    import datasets
+
+    try:
+        return datasets.load_dataset(name, config or None)
+    except Exception as error:  # of any library below it: network, hub, parsing
+        first = str(error).partition("\n")[0]
+        raise DataError(
+            f"{absent}, and no dataset {name!r} can be loaded ({type(error).__name__}: {first})", remedy=remedy
+        ) from error
+
+
+def part_of(loaded: Any, split: str) -> str | None:
+    """The dataset's own name of "train", "dev" or "test"; None if it has none."""
+    names = (SPLITS[split], split, *(["valid"] if split == "dev" else []))
+    return next((name for name in names if name in loaded), None)
+
+
+def _hub_answers() -> bool:
     """Whether the hub can be reached: a mistyped file name should not wait for it many times over."""
     host = urlsplit(os.environ.get("HF_ENDPOINT", "https://huggingface.co")).hostname
     if any(os.environ.get(name) for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")):

@@ -1,9 +1,8 @@
 """Labelled pictures of a dataset that the `datasets` library knows by name."""
 
-import os
 from typing import Any
 
-from qkv.data.formats import SPLITS, hub_answers
+from qkv.data.formats import SPLITS, load_dataset, part_of
 from qkv.data.image_files import ImageFiles
 from qkv.data.image_listing import NO_LABEL, Example, as_label
 from qkv.data.image_tables import LABEL, PATH, choose
@@ -35,24 +34,12 @@ def open_dataset(where: str, part: str | None, data: ImageFiles, report: Report)
     Raises:
         DataError: it cannot be loaded, or has no column of pictures, or none of labels.
     """
-    name, _, config = where.partition(":")
-    if not hub_answers():
-        os.environ.setdefault("HF_HUB_OFFLINE", "1")  # what was loaded before is still found, without long waiting
-    import datasets
-
-    try:
-        loaded = datasets.load_dataset(name, config or None)
-    except Exception as error:  # of any library below it: network, hub, parsing
-        first = str(error).partition("\n")[0]
-        raise DataError(
-            f"there is no file or folder {where}, and no dataset {name!r} can be loaded "
-            f"({type(error).__name__}: {first})",
-            remedy="name a folder of class folders, an archive, a table, or a dataset",
-        ) from error
+    remedy = "name a folder of class folders, an archive, a table, or a dataset"
+    loaded = load_dataset(where, f"there is no file or folder {where}", remedy)
     found = {}
     for own in [part] if part else list(SPLITS):
-        split = next((name for name in (SPLITS[own], own, "valid") if name in loaded), None)
-        if split is None or (split == "valid" and own != "dev"):
+        split = part_of(loaded, own)
+        if split is None:
             if part:
                 raise DataError(f"the dataset has no part {SPLITS[own]!r}", expected=", ".join(loaded), file=where)
             continue

@@ -22,11 +22,12 @@ from qkv.data.image_doctor import examine_all
 from qkv.data.image_files import ImageFiles
 from qkv.data.image_listing import Example, fingerprint, list_examples
 from qkv.data.image_split import hold_out
-from qkv.data.image_store import ImageStore, ImageStoreWriter, checksum
+from qkv.data.image_store import ImageStore, ImageStoreWriter
 from qkv.data.kept import put, scratch_in, tidy
 from qkv.data.notes import HELD_OUT, KEPT
 from qkv.data.preprocess import Preprocess
 from qkv.data.report import Report
+from qkv.data.store import checksum
 from qkv.errors import ConfigError, DataError
 
 __all__ = ["PreparedImages", "prepare_images"]

@@ -5,7 +5,6 @@ height and width), and ``store.json`` with a checksum of each file. A picture th
 given is too little, has no pixels here: it is decoded anew whenever it is wanted.
 """
 
-import hashlib
 import json
 import os
 from pathlib import Path
@@ -13,9 +12,10 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import UInt8
 
+from qkv.data.store import checksum, read_checked
 from qkv.errors import DataError
 
-__all__ = ["ImageStore", "ImageStoreWriter", "checksum"]
+__all__ = ["ImageStore", "ImageStoreWriter"]
 
 ARRAYS = {"pixels": "u1", "ends": "<i8", "shapes": "<i4"}
 
@@ -31,10 +31,7 @@ class ImageStore:
         """
         folder = Path(folder)
         try:
-            header = json.loads((folder / "store.json").read_text(encoding="utf-8"))
-            for name in ARRAYS:
-                if checksum(folder / name) != header["checksums"][name]:
-                    raise ValueError(f"{name} has changed")
+            read_checked(folder, ARRAYS)
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise DataError(
                 f"the decoded pictures are damaged ({error})", remedy=f"remove {folder}", file=folder
@@ -83,12 +80,6 @@ class ImageStoreWriter:
         if kind is None:
             header = {"version": 1, "checksums": {name: checksum(self.folder / name) for name in ARRAYS}}
             (self.folder / "store.json").write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
-
-
-def checksum(file: Path) -> str:
-    """Of a file's bytes."""
-    with open(file, "rb") as stream:
-        return hashlib.file_digest(stream, "blake2b").hexdigest()[:32]
 
 
 def _map(file: Path, dtype: str) -> np.ndarray:

@@ -15,7 +15,7 @@ import numpy as np
 
 from qkv.errors import DataError
 
-__all__ = ["PairStore", "StoreWriter"]
+__all__ = ["PairStore", "StoreWriter", "checksum", "read_checked"]
 
 ARRAYS = ("source.pieces", "source.ends", "target.pieces", "target.ends", "lines")
 
@@ -34,10 +34,7 @@ class PairStore:
         """
         folder = Path(folder)
         try:
-            header = json.loads((folder / "store.json").read_text(encoding="utf-8"))
-            for name in ARRAYS:
-                if _checksum(folder / name) != header["checksums"][name]:
-                    raise ValueError(f"{name} has changed")
+            header = read_checked(folder, ARRAYS)
             self.lines = _map(folder / "lines", "<i8")
             self.source, self.target = (
                 Side(_map(folder / f"{side}.pieces", header["dtype"][side]), _map(folder / f"{side}.ends", "<i8"))
@@ -99,15 +96,29 @@ class StoreWriter:
             os.fsync(file.fileno())
             file.close()
         if kind is None:
-            checksums = {name: _checksum(self.folder / name) for name in ARRAYS}
+            checksums = {name: checksum(self.folder / name) for name in ARRAYS}
             header = {"version": 1, "count": self.count, "dtype": self.dtype, "checksums": checksums}
             (self.folder / "store.json").write_text(json.dumps(header, indent=1) + "\n", encoding="utf-8")
+
+
+def read_checked(folder: Path, arrays: Iterable[str]) -> dict:
+    """The header of a store, ``store.json``, once each of its files is found to be as it was written.
+
+    Raises:
+        ValueError, OSError, KeyError: one is not, or is not there.
+    """
+    header = json.loads((folder / "store.json").read_text(encoding="utf-8"))
+    for name in arrays:
+        if checksum(folder / name) != header["checksums"][name]:
+            raise ValueError(f"{name} has changed")
+    return header
 
 
 def _map(file: Path, dtype: str) -> np.ndarray:
     return np.memmap(file, dtype, "r") if file.stat().st_size else np.empty(0, dtype)
 
 
-def _checksum(file: Path) -> str:
+def checksum(file: Path) -> str:
+    """Of a file's bytes."""
     with open(file, "rb") as stream:
         return hashlib.file_digest(stream, "blake2b").hexdigest()[:32]

@@ -11,7 +11,14 @@ from qkv.layers.dropout import Dropout
 from qkv.layers.linear import Linear
 from qkv.layers.position import LearnedGrid
 
-__all__ = ["ExtraTokens", "PatchEmbedding", "PatchMerging", "Patches", "TokenEmbedding"]
+__all__ = ["ExtraTokens", "PatchEmbedding", "PatchMerging", "Patches", "TokenEmbedding", "word_table"]
+
+
+def word_table(words: int, dim: int) -> nn.Embedding:
+    """A new table of token vectors, of variance one after `TokenEmbedding`'s sqrt(dim)."""
+    table = nn.Embedding(words, dim)
+    nn.init.normal_(table.weight, std=dim**-0.5)
+    return table
 
 
 class TokenEmbedding(nn.Module):

@@ -15,7 +15,7 @@ from qkv.axis import Axis
 from qkv.layers.recurrent import RecurrentDecoder, RecurrentEncoder
 from qkv.look.record import Map
 
-__all__ = ["NAME", "saliency", "state_norms"]
+__all__ = ["NAME", "gradient_lengths", "saliency", "state_norms"]
 
 NAME = "gradient"  # of the map, where layers have their module's
 ROOM = 8192  # tokens that are run at once
@@ -38,6 +38,16 @@ def saliency(
     """
     rows = []
     at_once = max(1, ROOM // max(1, len(query) + len(key)))
+    for first in range(0, len(query), at_once):
+        last = min(first + at_once, len(query))
+        rows.append(gradient_lengths(embedding, lambda: chances(first, last, last - first).sum()))  # noqa: B023
+    lengths = torch.cat(rows)[:, : len(key)]
+    weights = lengths / lengths.sum(-1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
+    return Map(NAME, "gradient", weights[None], query, key, (0,), tuple(range(len(query))))
+
+
+def gradient_lengths(embedding: nn.Module, total: Callable[[], Float[Tensor, ""]]) -> Float[Tensor, "batch token"]:
+    """Length of the gradient of ``total()`` at each vector that ``embedding`` makes meanwhile."""
     vectors: list[Tensor] = []
 
     def keep(module: nn.Module, given: Any, made: Tensor) -> Tensor:
@@ -48,17 +58,10 @@ def saliency(
     try:
         # cuDNN's recurrent kernels have no backward pass in evaluation mode; torch's own have.
         with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
-            for first in range(0, len(query), at_once):
-                last = min(first + at_once, len(query))
-                vectors.clear()
-                total = chances(first, last, last - first).sum()
-                (gradient,) = torch.autograd.grad(total, vectors[-1])
-                rows.append(gradient.norm(dim=-1).float().cpu())
+            (gradient,) = torch.autograd.grad(total(), vectors[-1:])
     finally:
         handle.remove()
-    lengths = torch.cat(rows)[:, : len(key)]
-    weights = lengths / lengths.sum(-1, keepdim=True).clamp_min(torch.finfo(torch.float32).tiny)
-    return Map(NAME, "gradient", weights[None], query, key, (0,), tuple(range(len(query))))
+    return gradient.norm(dim=-1).float().cpu()
 
 
 def state_norms(model: nn.Module, run: Callable[[], Any]) -> dict[str, list[float]]:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from qkv.errors import ConfigError
 from qkv.layers.attention import Attention, KeyValue
 from qkv.layers.dropout import Dropout
-from qkv.layers.embed import TokenEmbedding
+from qkv.layers.embed import TokenEmbedding, word_table
 from qkv.layers.linear import Linear
 from qkv.layers.mask import Mask, padding
 from qkv.layers.recurrent import CELLS, Carried, RecurrentDecoder, RecurrentEncoder
@@ -115,8 +115,8 @@ class Seq2Seq(nn.Module):
         attention = None
         if c.attention != "none":
             attention = Attention(c.dim, score=SCORES[c.attention](c.dim), project=False, between=("target", "source"))
-        self.source = TokenEmbedding(self._words(c.source_words), None, c.dropout)
-        target_words = self.source.words if c.tie == "all" else self._words(c.target_words)
+        self.source = TokenEmbedding(word_table(c.source_words, c.dim), None, c.dropout)
+        target_words = self.source.words if c.tie == "all" else word_table(c.target_words, c.dim)
         self.target = TokenEmbedding(target_words, None, c.dropout)
         self.encoder = RecurrentEncoder(c.dim, c.depth, c.cell, c.both_ways, c.reverse, c.dropout)
         self.decoder = RecurrentDecoder(c.dim, c.depth, c.cell, attention, c.order, c.feed, c.dropout)
@@ -162,8 +162,3 @@ class Seq2Seq(nn.Module):
         memory = state.memory and state.memory.select(sentences)
         mask = Mask(state.memory_mask.keep.index_select(0, sentences))
         return State(memory, mask, state.carried.keep(sentences))
-
-    def _words(self, count: int) -> nn.Embedding:
-        words = nn.Embedding(count, self.config.dim)
-        nn.init.normal_(words.weight, std=self.config.dim**-0.5)  # of variance one after the embedding's sqrt(dim)
-        return words

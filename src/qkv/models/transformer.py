@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from qkv.layers.attention import Attention, KeyValue
 from qkv.layers.block import ACTIVATIONS, DecoderBlock, EncoderBlock, FeedForward, Past, Residual
-from qkv.layers.embed import TokenEmbedding
+from qkv.layers.embed import TokenEmbedding, word_table
 from qkv.layers.linear import Linear
 from qkv.layers.mask import EVERYTHING, Mask, padding
 from qkv.layers.norm import NORMS
@@ -119,8 +119,8 @@ class Transformer(nn.Module):
         def residual() -> Residual:
             return Residual(c.dim, c.order, c.norm, c.dropout)
 
-        self.source = TokenEmbedding(self._words(c.source_words), self._position(), c.dropout, c.join)
-        target_words = self.source.words if c.tie == "all" else self._words(c.target_words)
+        self.source = TokenEmbedding(word_table(c.source_words, c.dim), self._position(), c.dropout, c.join)
+        target_words = self.source.words if c.tie == "all" else word_table(c.target_words, c.dim)
         self.target = TokenEmbedding(target_words, self._position(), c.dropout, c.join)
         self.encoder = nn.ModuleList(
             EncoderBlock(attention("source", "source"), feed_forward(), residual) for _ in range(c.encoder_depth)
@@ -207,11 +207,6 @@ class Transformer(nn.Module):
             own.index_select(0, sentences),
             state.position,
         )
-
-    def _words(self, count: int) -> nn.Embedding:
-        words = nn.Embedding(count, self.config.dim)
-        nn.init.normal_(words.weight, std=self.config.dim**-0.5)  # of variance one after the embedding's sqrt(dim)
-        return words
 
     def _position(self) -> nn.Module | None:
         c = self.config

@@ -18,13 +18,13 @@ import torch
 
 from qkv import models
 from qkv.data.codec import Codec
-from qkv.data.pairs import resolve
-from qkv.data.prepare import prepare_pairs
+from qkv.data.lines import decode_line
+from qkv.data.pairs import open_part, resolve
+from qkv.data.prepare import PreparedPairs, prepare_pairs
 from qkv.errors import ConfigError, RunError, nearest
 from qkv.models.seq2seq import Seq2SeqConfig
 from qkv.store import new_folder, read_json, write_json
 from qkv.studies.rung import climb
-from qkv.tasks.evaluate import read_pair_files
 from qkv.tasks.translate import Translate
 from qkv.train.options import flat, to_mapping
 from qkv.train.run import Run
@@ -88,8 +88,9 @@ def compare(run: Run, rungs: Sequence[Rung], seeds: int = 1, gold: Path | None =
     data = resolve(run.data)
     tests = _tests(data)
     gold = gold or _beside(data.test)
-    codec = _codec(run)
-    _same_study(run, beam)
+    prepared = _prepared(run)
+    codec = prepared.codec
+    _same_study(run, beam, prepared.summary["files_hash"])
     sizes = {rung.name: size for rung, size in zip(rungs, _sizes(run.size, rungs, codec), strict=True)}
     interrupted = False
     often = min(run.loop.log_every, run.loop.evaluate_every, run.loop.steps or run.loop.log_every)
@@ -123,8 +124,8 @@ def _tests(data) -> list[tuple[str, str]]:
             "a study needs test pairs, which no model has seen", remedy="name them with --data.test, or put them as "
             "test.* into the folder of --data",
         )  # fmt: skip
-    files = [Path(f"{data.test}.{side}") for side in (data.source, data.target)]
-    pairs = read_pair_files(*files)
+    corpus = open_part(data, "test")
+    pairs = [tuple(decode_line(pair.line, side).text for side in (pair.source, pair.target)) for pair in corpus]
     if len(pairs) < FEW_TESTS:
         raise ConfigError(f"{len(pairs)} test pairs are too few", expected=f"{FEW_TESTS} or more")
     return pairs
@@ -135,8 +136,8 @@ def _beside(test: str) -> Path | None:
     return file if file.is_file() else None
 
 
-def _codec(run: Run) -> Codec:
-    """The vocabulary that all rungs share, learned once; the encoded pairs lie in the study's folder too."""
+def _prepared(run: Run) -> PreparedPairs:
+    """The pairs and the vocabulary that all rungs share, made once, in the study's folder."""
     own = run.out / "codec"
     prepared = prepare_pairs(run.data, run.out, run.seed, Codec.load(own) if own.exists() else None)
     if not own.exists():
@@ -144,13 +145,13 @@ def _codec(run: Run) -> Codec:
             print(line)
         with new_folder(own) as partial:
             prepared.codec.save(partial)
-    return prepared.codec
+    return prepared
 
 
-def _same_study(run: Run, beam: int) -> None:
+def _same_study(run: Run, beam: int, files: dict[str, str]) -> None:
     """Remember what the study is, or compare with what it was: results on other terms must not stand side by side."""
     now = {key: value for key, value in to_mapping(run).items() if key not in ("out", "resume", "spread", "seed")}
-    now = dict(flat({**now, "beam": beam}))
+    now = dict(flat({**now, "beam": beam, "files": files}))
     file = run.out / "study.json"
     before = read_json(file) if file.exists() else now
     for key in [*now, *before]:

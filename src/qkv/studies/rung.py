@@ -13,11 +13,12 @@ from typing import Any
 
 import torch
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from qkv.data.codec import Codec
 from qkv.data.prepare import prepare_pairs
 from qkv.errors import UserError
+from qkv.look.saliency import gradient_lengths
 from qkv.tasks.evaluate import alignment_error
 from qkv.tasks.scores import text_scores
 from qkv.tasks.translate import Translate
@@ -118,23 +119,10 @@ def gradient_by_step(translator: Translator, pairs: Sequence[tuple[str, str]]) -
     model, task = translator.model, Translate(smoothing=0.0)
     backward = getattr(model.config, "reverse", False)
     norms: list[Float[Tensor, "step"]] = []
-    vectors: list[Tensor] = []
-
-    def keep(module: nn.Module, given: Any, made: Tensor) -> Tensor:
-        vectors.append(made.detach().requires_grad_())
-        return vectors[-1]
-
-    handle = model.source.register_forward_hook(keep)
-    try:
-        with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
-            for source, target in longest:
-                batch = translator.batch([source], [translator.codec.encode_target([target])[0][1:]])
-                loss = task.loss(model, batch)
-                (gradient,) = torch.autograd.grad(loss.total / batch.targets, vectors[-1])
-                steps = gradient[0].norm(dim=-1).cpu()
-                norms.append(steps if backward else steps.flip(0))
-    finally:
-        handle.remove()
+    for source, target in longest:
+        batch = translator.batch([source], [translator.codec.encode_target([target])[0][1:]])
+        steps = gradient_lengths(model.source, lambda: task.loss(model, batch).total / batch.targets)[0]  # noqa: B023
+        norms.append(steps if backward else steps.flip(0))
     reach = int(statistics.median(len(steps) for steps in norms))
     deep = [steps[:reach] for steps in norms if len(steps) >= reach]
     return torch.stack(deep).mean(0)
