@@ -4,16 +4,49 @@ import importlib
 
 from qkv.errors import ConfigError, nearest
 
-__all__ = ["TASKS", "find"]
+__all__ = ["TASKS", "find", "has_kinds", "kind_of"]
 
-TASKS = {
+# A task that learns from several kinds of data has a class for each.
+TASKS: dict[str, str | dict[str, str]] = {
     "translate": "qkv.tasks.translate:Translate",
 }
 
 
-def find(name: str) -> type:
-    """The class of a task (see `qkv.tasks.task.Task`); a name that is not one is an error naming the nearest."""
+def find(name: str, kind: str = "") -> type:
+    """The class of a task (see `qkv.tasks.task.Task`) for a kind of data; a wrong name is an error with the nearest."""
     if name not in TASKS:
         raise ConfigError(f"no task is called {name!r}", remedy=nearest(name, TASKS))
-    module, cls = TASKS[name].split(":")
+    where = TASKS[name]
+    if isinstance(where, dict):
+        if kind not in where:
+            raise ConfigError(f"{name} cannot learn from {kind or 'data of no kind'}", remedy=nearest(kind, where))
+        where = where[kind]
+    elif kind:
+        raise ConfigError(f"{name} learns from one kind of data only", remedy="leave --kind out")
+    module, cls = where.split(":")
     return getattr(importlib.import_module(module), cls)
+
+
+def has_kinds(name: str) -> bool:
+    """Whether a task learns from several kinds of data."""
+    return isinstance(TASKS.get(name), dict)
+
+
+def kind_of(name: str, data: str) -> str:
+    """The kind of the data at a place, for a task that has a choice; its first if there is no place.
+
+    Raises:
+        DataError: there is data of several kinds, or of none.
+        ConfigError: the task does not learn from that kind.
+    """
+    if not data:
+        return next(iter(TASKS[name]))
+    from qkv.data.kind import find_kind
+
+    kind = find_kind(data)
+    if kind not in TASKS[name]:
+        raise ConfigError(
+            f"there are {kind} at {data}, and {name} learns from " + " or ".join(TASKS[name]),
+            remedy="if they are something else, say so with --kind",
+        )
+    return kind

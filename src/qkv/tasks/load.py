@@ -1,16 +1,22 @@
 """Opening a run: its folder says what it is, and what it can do follows."""
 
+import importlib
 from pathlib import Path
+from typing import Any
 
 from qkv.errors import RunError
-from qkv.tasks.settings import read_settings
-from qkv.tasks.translator import Translator
+from qkv.tasks.settings import family
 
-__all__ = ["load"]
+__all__ = ["OPENED", "load"]
+
+# What opens the runs of a family (see `qkv.tasks.settings.family`): a class with ``load(folder, device)``.
+OPENED = {
+    "translate": "qkv.tasks.translator:Translator",
+}
 
 
-def load(folder: str | Path, device: str | None = None) -> Translator:
-    """The trained run in ``folder``: call it on a text, ``look`` at what it does, or reach its ``model``.
+def load(folder: str | Path, device: str | None = None) -> Any:
+    """The trained run in ``folder``: call it on what it answers, ``look`` at what it does, or reach its ``model``.
 
     Raises:
         RunError: there is no finished run there.
@@ -26,6 +32,7 @@ def load(folder: str | Path, device: str | None = None) -> Translator:
             else "train one with: qkv train",
             file=folder,
         )
-    if (task := read_settings(folder).get("task", "translate")) != "translate":
-        raise RunError(f"a run of the task {task!r}", expected="translate", remedy="use a newer qkv", file=folder)
-    return Translator.load(folder, device)
+    if (what := family(folder)) not in OPENED:
+        raise RunError(f"a run of the task {what!r}", expected=", ".join(OPENED), remedy="use a newer qkv", file=folder)
+    module, cls = OPENED[what].split(":")
+    return getattr(importlib.import_module(module), cls).load(folder, device)

@@ -93,6 +93,24 @@ class Task(Protocol):
         """Called once when a run starts from another, if there is such a method: what else is taken over from it."""
         ...
 
+    def codec_from(self, folder: Path) -> Any:
+        """What a new run takes over of another's codec, if there is such a method; all of it if not."""
+        ...
+
+    def start_from(self, init: Path, model: nn.Module) -> list[str]:
+        """Fill a new model from another run, if there is such a method; if not, the two must be alike.
+
+        Returns lines for the user: which weights are new and must be learned.
+        """
+        ...
+
+    def recipe(self, run: Any) -> Mapping[str, Any]:
+        """If there is such a method: settings that suit the run's model and data, as nested keys of its YAML file.
+
+        They take the place of defaults; what the user says wins.
+        """
+        ...
+
     def config(self, codec: Any, size: Any) -> Any:
         """The model's config with what only the codec knows filled in (vocabulary sizes, classes)."""
         ...

@@ -90,7 +90,7 @@ def train(run: Run, prepared: Prepared | None = None) -> Result:
     Raises:
         UserError: what the user can mend: data, config, folder, device, a full disk, a loss that is not finite.
     """
-    task = tasks.find(run.task)(**run.learn)
+    task = tasks.find(run.task, run.kind)(**run.learn)
     if run.loop.best and run.loop.best not in task.higher_is_better:
         raise ConfigError(f"loop.best is {run.loop.best!r}", remedy=nearest(run.loop.best, task.higher_is_better))
     if run.loop.tensorboard:
@@ -218,9 +218,14 @@ def _begin(
     randomness.seed_all(run.seed)
     model = build(run.model, task.config(prepared.codec, run.size))
     if run.init and not saved:
-        show.say(f"weights and vocabulary are those of {run.init}: --data.vocabulary, words and joint do not matter")
-        _check_size(run, model)
-        load_weights(model, run.init / "model.safetensors")
+        if hasattr(task, "start_from"):
+            told = task.start_from(run.init, model)
+        else:
+            _check_size(run, model)
+            load_weights(model, run.init / "model.safetensors")
+            told = [f"weights and codec are those of {run.init}: what --data says of a codec does not matter"]
+        for line in told:
+            show.say(line)
     model.to(accelerator.device).train()
     optimizer = optimizer_for(model, run.optimize)
     average = MovingAverage(model, run.loop.ema) if run.loop.ema else None
@@ -272,8 +277,13 @@ def _prepare(task: Task, run: Run, prepared: Prepared | None, first: bool) -> Pr
     """The task's data; the codec is this run's own if it has one already, else that of ``init``, else learned."""
     own = run.out / "codec"
     if prepared is None:
-        known = own if own.exists() else run.init / "codec" if run.init else None
-        prepared = task.prepare(run.data, run.out, run.seed, task.load_codec(known) if known else None)
+        if own.exists():
+            codec = task.load_codec(own)
+        elif run.init:
+            codec = getattr(task, "codec_from", task.load_codec)(run.init / "codec")
+        else:
+            codec = None
+        prepared = task.prepare(run.data, run.out, run.seed, codec)
     if first and not own.exists():
         if run.init and hasattr(task, "inherit"):
             task.inherit(run.init, run.out)

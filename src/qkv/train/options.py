@@ -46,7 +46,7 @@ def from_flags(argv: Sequence[str]) -> Run:
     task = flags.pop(0) if flags and not flags[0].startswith("-") else None
     values = _read_yaml(take(flags, "--config"))
     # These decide which other keys there are.
-    for key in ("task", "model", "init", "size", "data"):
+    for key in ("task", "kind", "model", "init", "size", "data"):
         if (value := take(flags, f"--{key}")) is not None:
             values[key] = _over(values.get(key), value) if key in ("size", "data") else value
     task = task or values.get("task")
@@ -56,20 +56,21 @@ def from_flags(argv: Sequence[str]) -> Run:
             print(f"The keys depend on the task: qkv train {next(iter(tasks.TASKS))} --help\n\n{EXAMPLES}", end="")
             raise SystemExit(0)
         raise ConfigError("qkv train must be told the task", expected="one of " + ", ".join(tasks.TASKS))
-    return _make(task, values, flags)
+    return _with_recipe(task, values, flags)
 
 
 def from_mapping(task: str, values: Mapping[str, Any]) -> Run:
     """The run of nested keywords, as in its YAML file; ``data`` may be a folder or the Data itself, ``size`` a name."""
-    return _make(task, {key: _plain(value) for key, value in values.items()}, [])
+    return _with_recipe(task, {key: _plain(value) for key, value in values.items()}, [])
 
 
 def to_mapping(run: Run) -> dict[str, Any]:
     """A run as plain data, in the order of its YAML file; without what only the codec knows."""
     values = {field.name: _plain(getattr(run, field.name)) for field in dataclasses.fields(run)}
-    for key in getattr(tasks.find(run.task), "from_codec", ()):
+    for key in getattr(tasks.find(run.task, run.kind), "from_codec", ()):
         values["size"].pop(key, None)
-    return {key: value for key, value in values.items() if value != {}}
+    values = {"task": values.pop("task"), "kind": values.pop("kind"), **values}
+    return {key: value for key, value in values.items() if value not in ({}, "")}
 
 
 def to_yaml(run: Run) -> str:
@@ -85,9 +86,30 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
             yield f"{prefix}{key}", value
 
 
+def _with_recipe(name: str, values: dict[str, Any], flags: list[str]) -> Run:
+    """The run; where its task has a recipe for such a model and such data, that stands in for the defaults."""
+    values = {**values, "data": _files(values.get("data"))}
+    run = _make(name, values, list(flags))
+    task = tasks.find(name, run.kind)
+    if not hasattr(task, "recipe"):
+        return run
+    return _make(name, _under({**values, "kind": run.kind}, task.recipe(run)), flags)
+
+
+def _under(values: Any, defaults: Any) -> Any:
+    """Nested keys, with ``defaults`` for what ``values`` does not say."""
+    if not isinstance(values, Mapping) or not isinstance(defaults, Mapping):
+        return values
+    return {**defaults, **{key: _under(value, defaults.get(key)) for key, value in values.items()}}
+
+
 def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
-    task = tasks.find(name)
     values = {**values, "task": name}
+    if tasks.has_kinds(name) and not values.get("kind"):
+        values["kind"] = tasks.kind_of(name, _somewhere(values["data"], flags))
+    task = tasks.find(name, values.get("kind", ""))
+    if (Path(values.get("model") or "") / "model.json").is_file():  # a trained run: its model is where to start
+        values["init"] = values.pop("model")
     start = {}
     if values.get("init"):
         from qkv.models.saved import read_config  # only fine-tuning pays for importing torch here
@@ -108,8 +130,7 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
             values.get("size") or (DEFAULT_SIZE if DEFAULT_SIZE in getattr(cls, "SIZES", {}) and not start else None),
         ),
     }
-    values["data"] = _files(values.get("data"))
-    values = {key: value for key, value in values.items() if value != {}}
+    values = {key: value for key, value in values.items() if value not in ({}, "")}
 
     parser = _parser(task, cls, filled)
     known = {action.dest: action for action in parser._actions if action.dest not in ("help", "print_config")}
@@ -131,6 +152,7 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     whole = parser.instantiate(parsed)
     kinds = {"data": task.Data, "size": cls.Config, "optimize": Optimize, "loop": Loop, "spread": Spread}
     values = {field.name: whole.get(field.name) for field in dataclasses.fields(Run)}
+    values["kind"] = values["kind"] or ""
     made = {key: kind(**(values[key] or {})) for key, kind in kinds.items() if not isinstance(values[key], kind)}
     return Run(**{**values, **made, "learn": dict(parsed.get("learn") or {})})
 
@@ -147,7 +169,11 @@ def _parser(task: type, model: type, filled: set[str]) -> ArgumentParser:
     parser.add_argument("--config", action="config", help="a YAML file with any of these keys; flags win over it")
     about = {field.name: field for field in dataclasses.fields(Run)}
     parser.add_argument("--task", default=task.name, help="what is learned; the same as the first word")
-    parser.add_argument("--model", default=task.models[0], help=f"one of {', '.join(task.models)}, or own.py:Class")
+    if tasks.has_kinds(task.name):
+        kinds = ", ".join(tasks.TASKS[task.name])
+        parser.add_argument("--kind", help=f"what the data are, where that cannot be seen: {kinds}")
+    about_model = f"one of {', '.join(task.models)}, own.py:Class, or the folder of a run to start from"
+    parser.add_argument("--model", default=task.models[0], help=about_model)
     parser.add_argument("--out", type=Path, required=True, help="the run's folder: model, codec, scores, checkpoints")
     parser.add_class_arguments(task.Data, "data")
     parser.add_class_arguments(model.Config, "size", skip=filled)
@@ -198,6 +224,15 @@ def _files(data: Any) -> dict[str, Any]:
     if (folder := data.pop("", None)) is not None:
         data["folder"] = folder
     return data
+
+
+def _somewhere(data: Mapping[str, Any], flags: list[str]) -> str:
+    """A place where some of the data are."""
+    flags = list(flags)
+    said = [take(flags, f"--data.{key}") or data.get(key) for key in ("train", "folder")]
+    if not any(said) and not {"--help", "-h", "--print_config"} & set(flags):
+        raise ConfigError("there are no data", remedy="name them with --data")
+    return next(filter(None, said), "")
 
 
 def _over(below: Any, name: str) -> dict[str, Any]:

@@ -145,6 +145,9 @@ class Run:
     task: str
     """What is learned: a name in qkv.tasks.TASKS."""
 
+    kind: str = field(default="", kw_only=True)
+    """What it is learned from, for tasks that have a choice: pictures, texts ..."""
+
     model: str
     """What learns it: a name in qkv.models.MODELS, or own.py:Class."""
 

@@ -1,0 +1,37 @@
+"""Verbs that mean something else for each family of runs: a module each, found by the run's folder."""
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from qkv.errors import ConfigError, RunError
+
+__all__ = ["run_family_verb"]
+
+
+def run_family_verb(verb: str, families: Mapping[str, str], argv: Sequence[str]) -> int:
+    """Hand ``qkv VERB RUN ...`` over to the module that ``families`` names for the family of RUN.
+
+    Without a run, ``--help`` shows each family's. Raises RunError for a run whose family has no such verb.
+    """
+    words = [word for word in argv if not word.startswith("-")]
+    run = next((word for word in words if Path(word).is_dir()), words[0] if words else None)  # options may come first
+    if run is None:
+        if {"--help", "-h"} & set(argv):
+            return _help(verb, families, argv)
+        raise ConfigError("RUN is missing", remedy=f"qkv {verb} --help shows what it takes")
+    from qkv.tasks.settings import family
+
+    if (what := family(run)) not in families:
+        raise RunError(f"{verb} does not know runs of {what!r}", expected=", ".join(families), file=run)
+    return importlib.import_module(families[what]).main(argv)
+
+
+def _help(verb: str, families: Mapping[str, str], argv: Sequence[str]) -> int:
+    for what, module in families.items():
+        print(f"-- a run of {what} " + "-" * (60 - len(what)))
+        try:
+            importlib.import_module(module).main(argv)
+        except SystemExit:  # each prints its own help and leaves
+            print()
+    return 0
