@@ -21,12 +21,12 @@ DISTINCT = 50_000
 WORDS = ("ba", "de", "gi", "ko", "lu", "ma", "ne", "pi", "ro", "su", "ta", "ve", "wi", "xo", "yu", "za")
 
 
-def write_pairs(folder: Path, name: str, pairs: int, seed: int) -> None:
-    """``pairs`` pairs of 3 to 20 words, `DISTINCT` of them unlike, in plain parallel files."""
+def write_pairs(folder: Path, name: str, pairs: int, longest: int, seed: int) -> None:
+    """``pairs`` pairs of 3 to ``longest`` words, `DISTINCT` of them unlike, in plain parallel files."""
     chance = random.Random(seed)
     lexicon = ["".join(chance.choices(WORDS, k=chance.randint(1, 4))) for _ in range(5000)]
     for suffix in ("xx", "yy"):
-        lines = [" ".join(chance.choices(lexicon, k=chance.randint(3, 20))) for _ in range(min(DISTINCT, pairs))]
+        lines = [" ".join(chance.choices(lexicon, k=chance.randint(3, longest))) for _ in range(min(DISTINCT, pairs))]
         block = ("\n".join(lines) + "\n").encode()
         with open(folder / f"{name}.{suffix}", "wb") as file:
             for _ in range(pairs // len(lines)):
@@ -55,6 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--pairs", type=int, nargs="+", default=[1_000_000, 10_000_000])
     parser.add_argument("--steps", type=int, default=20)
+    parser.add_argument("--words", type=int, default=20, help="of the longest sentence; short ones take less time")
     parser.add_argument("--scratch", type=Path, help="where the data is written: some 5 GB for 10 million pairs")
     wanted = parser.parse_args()
     peaks = []
@@ -62,8 +63,8 @@ def main() -> None:
     for pairs in wanted.pairs:
         with tempfile.TemporaryDirectory(dir=wanted.scratch) as scratch:
             folder = Path(scratch)
-            write_pairs(folder, "train", pairs, seed=1)
-            write_pairs(folder, "dev", 200, seed=2)
+            write_pairs(folder, "train", pairs, wanted.words, seed=1)
+            write_pairs(folder, "dev", 200, wanted.words, seed=2)
             flags = {
                 "data": scratch,
                 "data.source": "xx",

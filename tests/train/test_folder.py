@@ -7,7 +7,7 @@ import pytest
 import toy
 import yaml
 
-from qkv.errors import ConfigError, RunError
+from qkv.errors import ConfigError, DataError, RunError
 from qkv.train.folder import claimed, read_scores, truncate_scores
 from qkv.train.info import describe, lines
 from qkv.train.loop import train
@@ -132,3 +132,15 @@ def test_the_report_before_training(toy_run, capsys):
     assert "20 rows\n" in said and "236 parameters; about" in said and "of memory and" in said
     assert "10 steps: about 0:0" in said and "at most 5 minutes" in said
     assert "2 weights get no gradient from the first batch" in said
+
+
+def test_a_refused_run_leaves_no_folder(toy_run, monkeypatch):
+    run = toy_run()
+
+    def refuse(*_):
+        raise DataError("there is nothing to train on")
+
+    monkeypatch.setattr(toy.Toy, "prepare", refuse)
+    with pytest.raises(DataError):
+        train(run)
+    assert not run.out.exists()

@@ -69,6 +69,11 @@ class TransformerConfig:
         }  # fmt: skip
         check_choices(self, choices)
         check_whole(self, "dim", "encoder_depth", "decoder_depth", "heads", "hidden", "longest")
+        if self.positions != "learned" and self.longest != type(self).longest:
+            raise ConfigError(
+                f"size.longest is {self.longest}, and {self.positions} positions have no longest text",
+                remedy="leave it out, or set --size.positions learned",
+            )
         check_heads(self.dim, self.heads)
         check_dropout(self)
         check_tie(self)

@@ -28,6 +28,7 @@ from qkv.tasks.settings import read_settings
 
 __all__ = ["Answer", "Translator", "default_reader"]
 
+LONGEST = 4096  # tokens of a translation that may be asked for: its cache must fit into memory
 NO_ATTENTION = (
     "This model has no attention: a fixed vector carries the whole sentence to the decoder. Shown are gradients, that "
     "is, what the chance of each word hangs on, and how long each state is."
@@ -137,8 +138,8 @@ class Translator:
             window: lines that are sorted by length together.
             batch_tokens: padded source tokens times hypotheses that run at once.
         """
-        if longest is not None and longest < 1:
-            raise ConfigError(f"the longest translation is {longest}", expected="a whole number from 1")
+        if longest is not None and not 1 <= longest <= LONGEST:
+            raise ConfigError(f"the longest translation is {longest}", expected=f"a whole number from 1 to {LONGEST}")
         numbered = enumerate(lines)
         starts = iter(prefixes) if prefixes is not None else None
         while chunk := list(islice(numbered, window)):

@@ -6,14 +6,14 @@ import platform
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from qkv.errors import ConfigError, RunError
+from qkv.errors import ConfigError, RunError, UserError
 from qkv.store import free_disk_told, read_json, write_json, write_text
 from qkv.train.options import flat, to_mapping, to_yaml
 from qkv.train.run import Run
@@ -43,7 +43,8 @@ def claimed(run: Run) -> Iterator[None]:
             ) from None
         for left in run.out.glob(".*.partial-*"):  # by a process that was killed
             shutil.rmtree(left) if left.is_dir() else left.unlink()
-        if not (run.out / "run.yaml").exists():
+        new = not (run.out / "run.yaml").exists()
+        if new:
             if others := [path.name for path in run.out.iterdir() if path.name != ".lock"]:
                 (run.out / ".lock").unlink()
                 raise RunError(
@@ -66,7 +67,19 @@ def claimed(run: Run) -> Iterator[None]:
             for name in ("run.json", "scores.jsonl"):
                 (run.out / name).unlink(missing_ok=True)
         write_text(run.out / "run.yaml", to_yaml(run))
+        with nothing_left_of_refused(run.out) if new else nullcontext():
+            yield
+
+
+@contextmanager
+def nothing_left_of_refused(folder: Path) -> Iterator[None]:
+    """Remove a new run's folder if the user's own mistake ends it before it has learned anything."""
+    try:
         yield
+    except UserError:
+        if not read_scores(folder) and not any((folder / "checkpoints").glob("step-*")):
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
 def describe_run(run: Run, summary: Mapping[str, Any], report: list[str], parameters: int) -> None:

@@ -192,7 +192,8 @@ def _parser(task: type, model: type, filled: set[str]) -> ArgumentParser:
         help="go on with the run in --out if there is one; false refuses to touch it",
     )
     short = {"data": ("DIR", "short for train, dev and test found in this folder by name")}
-    short["size"] = ("NAME", "one of " + ", ".join(getattr(model, "SIZES", {})) + ": defaults for the keys below")
+    sizes = ", ".join(getattr(model, "SIZES", {}))
+    short["size"] = ("NAME", f"one of {sizes}: defaults for the keys below (those of --model: each has its own)")
     for action in parser._actions:
         if action.dest in ("data", "size"):
             action.metavar, action.help = short[action.dest]
