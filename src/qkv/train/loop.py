@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from qkv.models.saved import build, load_weights, read_config, save_model, save_
 from qkv.store import new_folder
 from qkv.tasks.task import Position, Prepared, Scores, Task
 from qkv.train import averaging, checkpoint, estimate, randomness
+from qkv.train.ahead import ReadAhead
 from qkv.train.averaging import MovingAverage
 from qkv.train.board import Board, require_board
 from qkv.train.checkpoint import State, weights_file
@@ -106,8 +107,8 @@ def train(run: Run, prepared: Prepared | None = None) -> Result:
             show.say(f"{run.out} is finished ({saved[1].finished['why']})")
             return _conclude(task, run, saved[1], show)
         training = _begin(run, task, accelerator, prepared, saved, show)
-        with noticed() as interrupts:
-            interrupted = _loop(training, interrupts)
+        with noticed() as interrupts, ReadAhead(partial(_read_step, training)) as ahead:
+            interrupted = _loop(training, ahead, interrupts)
             if interrupted:
                 _save(training)
         if interrupted:
@@ -118,17 +119,16 @@ def train(run: Run, prepared: Prepared | None = None) -> Result:
         return _conclude(task, run, training.state, show)
 
 
-def _loop(training: Training, interrupts: Interrupts) -> bool:
+def _loop(training: Training, ahead: ReadAhead, interrupts: Interrupts) -> bool:
     """The loop itself. True if someone asked to stop, false if the run is at its end."""
     run, state, accelerator = training.run, training.state, training.accelerator
-    ranks, rank = accelerator.num_processes, accelerator.process_index
+    rank = accelerator.process_index
     begun = time.monotonic() - state.seconds
 
     while not _limit(run.loop, state):
         step_began = time.monotonic()
-        group, following = step_group(training.epoch_length, state.position, ranks * run.optimize.accumulate)
-        # The whole step's batches are read first: its gradient is divided by the number of their real targets.
-        batches = [(at, training.prepared.train.batch(at), weight) for at, weight in rank_share(group, ranks, rank)]
+        batches, following = ahead.take(state.position)
+        ahead.expect(following)
         own_targets = sum(batch.targets for _, batch, weight in batches if weight)
         state.seconds = step_began - begun
         late = rank == 0 and _late(run.loop, state.seconds)
@@ -157,6 +157,20 @@ def _loop(training: Training, interrupts: Interrupts) -> bool:
             _remember_recent(training)
             _save(training)
     return False
+
+
+def _read_step(training: Training, start: Position) -> tuple[list[tuple[Position, Any, int]], Position]:
+    """This process's batches of the step that starts at a position, each with its weight, and where the next starts.
+
+    All of them are read before the first is used: the gradient is divided by the number of their real targets.
+    """
+    accelerator = training.accelerator
+    ranks, rank = accelerator.num_processes, accelerator.process_index
+    group, following = step_group(training.epoch_length, start, ranks * training.run.optimize.accumulate)
+    batches = [(at, training.prepared.train.batch(at), weight) for at, weight in rank_share(group, ranks, rank)]
+    if accelerator.device.type == "cuda":  # from pinned memory it is copied while the GPU computes
+        batches = [(at, batch.pin_memory(), weight) for at, batch, weight in batches]
+    return batches, following
 
 
 def _update(training: Training, batches: list[tuple[Position, Any, int]], targets: int) -> dict[str, float]:
