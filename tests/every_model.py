@@ -149,6 +149,9 @@ EVERY = {
     "resnet, basic": _image("resnet", **RESNET),
     "resnet, bottleneck": _image("resnet", block="bottleneck", **RESNET),
     "resnet, small images, padded shortcuts": _image("resnet", stem="small", shortcut="padded", **RESNET),
+    "resnet with attention": _image("resnet-attention", looks_after=(0, 1), **RESNET),
+    "local attention": _image("local-attention", exported=True, reach=1, **RESNET),
+    "local attention, odd sides": _image("local-attention", size=(19, 26), reach=2, stem="small", **RESNET),
 }
 
 

@@ -193,7 +193,8 @@ class Attention(nn.Module):
     ) -> Float[Tensor, "batch *query output"]:
         """Look from each query into ``memory`` (into the queries themselves if None)."""
         if self.window is None:
-            return self._look(query, memory, mask, query.shape[1:-1])
+            over = query.shape[1:-1]
+            return self._look(query.flatten(1, -2), memory, mask, over).unflatten(1, over)
         if memory is not None or mask is not EVERYTHING:
             raise ValueError("a window looks into itself: it takes no memory, and makes its own mask")
         windows = self.window.over(*query.shape[1:-1])

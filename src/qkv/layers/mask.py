@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-__all__ = ["CAUSAL", "EVERYTHING", "Mask", "padding"]
+__all__ = ["CAUSAL", "EVERYTHING", "Mask", "neighbours", "padding"]
 
 
 @dataclass(frozen=True)
@@ -59,3 +59,11 @@ def padding(lengths: Int[Tensor, "batch"], keys: int) -> Mask:
     """Hide the keys past each example's length (batches are padded on the right)."""
     keep = torch.arange(keys, device=lengths.device) < lengths[:, None]
     return Mask(keep[:, None, None, :])
+
+
+def neighbours(rows: int, columns: int, reach: int, device: torch.device | None = None) -> Mask:
+    """Each cell of a grid, row by row, sees those at most ``reach`` rows and columns away."""
+    down, along = (torch.arange(side, device=device) for side in (rows, columns))
+    near_rows, near_columns = ((side[:, None] - side).abs() <= reach for side in (down, along))
+    keep = near_rows[:, None, :, None] & near_columns[None, :, None, :]
+    return Mask(keep.reshape(1, 1, rows * columns, rows * columns))

@@ -3,12 +3,12 @@
 import math
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from qkv.errors import DataError
 
-__all__ = ["RESAMPLING", "Learned", "LearnedGrid", "RelativeBias", "Sinusoidal", "similarity", "sinusoids"]
+__all__ = ["RESAMPLING", "Learned", "LearnedGrid", "NearBias", "RelativeBias", "Sinusoidal", "similarity", "sinusoids"]
 
 
 def sinusoids(length: int, dim: int, layout: str = "interleaved") -> Float[Tensor, "position dim"]:
@@ -123,3 +123,27 @@ class RelativeBias(nn.Module):
         """What is added to the scores in a window of ``rows`` x ``columns``: the same in every window."""
         index = self.index[:rows, :columns, :rows, :columns].reshape(rows * columns, -1)
         return self.table[index].permute(2, 0, 1)[None]
+
+
+class NearBias(nn.Module):
+    """One learned number a head for each distance along rows and along columns up to ``reach``, on a grid of any size.
+
+    Cells further away share the number of the nearest such distance; a mask hides them.
+    """
+
+    def __init__(self, heads: int, reach: int):
+        super().__init__()
+        self.reach = reach
+        self.table = nn.Parameter(torch.empty((2 * reach + 1) ** 2, heads))
+        nn.init.trunc_normal_(self.table, std=0.02)
+
+    def forward(self, rows: int, columns: int) -> Float[Tensor, "1 head query key"]:
+        """What is added to the scores on a grid of ``rows`` x ``columns``."""
+        down, along = (self._distances(side) for side in (rows, columns))
+        index = down[:, None, :, None] * (2 * self.reach + 1) + along[None, :, None, :]
+        return self.table[index.reshape(rows * columns, -1)].permute(2, 0, 1)[None]
+
+    def _distances(self, side: int) -> Int[Tensor, "query key"]:
+        """From each key to each query, from 0: those beyond the reach are clipped to it."""
+        places = torch.arange(side, device=self.table.device)
+        return (places[:, None] - places).clamp(-self.reach, self.reach) + self.reach

@@ -15,6 +15,8 @@ MODELS = {
     "swin": "qkv.models.swin:Swin",
     "mixer": "qkv.models.mixer:Mixer",
     "resnet": "qkv.models.resnet:ResNet",
+    "resnet-attention": "qkv.models.resnet_attention:AttentionResNet",
+    "local-attention": "qkv.models.local_attention:LocalAttentionNet",
 }
 
 

@@ -43,9 +43,13 @@ class ResNetConfig:
             raise ConfigError(
                 f"size.widths has {len(self.widths)} stages and size.depths {len(self.depths)}", expected="as many"
             )
-        outside = [self.stem_width, *(BLOCKS[self.block].expansion * width for width in self.widths)]
+        outside = [self.stem_width, *map(self.channels, range(len(self.widths)))]
         if self.shortcut == "padded" and sorted(outside) != outside:
             raise ConfigError("size.shortcut is 'padded', and channels become fewer", remedy="choose projected")
+
+    def channels(self, stage: int) -> int:
+        """Channels after a stage."""
+        return BLOCKS[self.block].expansion * self.widths[stage]
 
 
 SMALL = dict(stem="small", stem_width=16, widths=(16, 32, 64), shortcut="padded")  # section 4.2, for 32 x 32 pixels
