@@ -1,4 +1,4 @@
-"""A residual network whose cells look at each other between its stages (Wang et al. 2018, "Non-local Neural Networks")."""
+"""Residual networks with attention between their stages: Wang et al. 2018, "Non-local Neural Networks"."""
 
 from dataclasses import dataclass
 
