@@ -11,9 +11,10 @@ import pytest
 
 from qkv.cli import main
 from qkv.errors import ConfigError
-from qkv.studies.ladder import RUNGS, Study, chosen
+from qkv.studies.ladder import RUNGS, chosen
 from qkv.studies.report import at_equal_minutes, rows
 from qkv.studies.rung import by_length
+from qkv.studies.study import Study
 from qkv.train import checkpoint
 
 

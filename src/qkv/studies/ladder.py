@@ -5,9 +5,6 @@ and has within a few percent as many parameters. Each is trained and tested in a
 stands already is not climbed again, and one that was cut short goes on.
 """
 
-import csv
-import multiprocessing
-import signal
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,15 +18,16 @@ from qkv.data.codec import Codec
 from qkv.data.lines import decode_line
 from qkv.data.pairs import open_part, resolve
 from qkv.data.prepare import PreparedPairs, prepare_pairs
-from qkv.errors import ConfigError, RunError, nearest
+from qkv.errors import ConfigError, nearest
 from qkv.models.seq2seq import Seq2SeqConfig
 from qkv.store import new_folder, read_json, write_json
+from qkv.studies.apart import in_a_process
 from qkv.studies.rung import climb
+from qkv.studies.study import Study, keep_terms, write_csv
 from qkv.tasks.translate import Translate
-from qkv.train.options import flat, to_mapping
 from qkv.train.run import Run
 
-__all__ = ["RUNGS", "Rung", "Study", "chosen", "compare"]
+__all__ = ["RUNGS", "Rung", "chosen", "compare"]
 
 
 @dataclass(frozen=True)
@@ -57,15 +55,6 @@ NEAR, FAR = 0.02, 0.1  # how far from the reference a count of parameters may li
 FEW_TESTS = 5
 
 
-@dataclass(frozen=True)
-class Study:
-    """What came of a study: a record for each rung and seed, as ``results/RUNG-SEED.json`` keeps it."""
-
-    folder: Path
-    results: list[dict[str, Any]]
-    interrupted: bool = False
-
-
 def chosen(names: str | None) -> list[Rung]:
     """The rungs named, with commas between; all if none is."""
     wanted = [name.strip() for name in names.split(",")] if names else list(RUNGS)
@@ -90,7 +79,7 @@ def compare(run: Run, rungs: Sequence[Rung], seeds: int = 1, gold: Path | None =
     gold = gold or _beside(data.test)
     prepared = _prepared(run)
     codec = prepared.codec
-    _same_study(run, beam, prepared.summary["files_hash"])
+    keep_terms(run, beam=beam, files=prepared.summary["files_hash"])
     sizes = {rung.name: size for rung, size in zip(rungs, _sizes(run.size, rungs, codec), strict=True)}
     interrupted = False
     often = min(run.loop.log_every, run.loop.evaluate_every, run.loop.steps or run.loop.log_every)
@@ -104,7 +93,7 @@ def compare(run: Run, rungs: Sequence[Rung], seeds: int = 1, gold: Path | None =
                 loop=replace(run.loop, log_every=often),
             )  # fmt: skip
             print(f"\n{rung.label}, seed {seed}", flush=True)
-            told = _in_a_process(own, run.out, tests, gold, beam)
+            told = in_a_process(climb, own, run.out, tests, gold, beam)
             if told is None:
                 interrupted = True
                 break
@@ -114,7 +103,7 @@ def compare(run: Run, rungs: Sequence[Rung], seeds: int = 1, gold: Path | None =
     results = [read_json(file) for file in sorted((run.out / "results").glob("*.json"))]
     order = list(RUNGS)
     results.sort(key=lambda result: (order.index(result["rung"]), result["seed"]))
-    _write_csv(results, run.out / "results.csv")
+    write_csv(map(_row, results), run.out / "results.csv")
     return Study(run.out, results, interrupted)
 
 
@@ -146,21 +135,6 @@ def _prepared(run: Run) -> PreparedPairs:
         with new_folder(own) as partial:
             prepared.codec.save(partial)
     return prepared
-
-
-def _same_study(run: Run, beam: int, files: dict[str, str]) -> None:
-    """Remember what the study is, or compare with what it was: results on other terms must not stand side by side."""
-    now = {key: value for key, value in to_mapping(run).items() if key not in ("out", "resume", "spread", "seed")}
-    now = dict(flat({**now, "beam": beam, "files": files}))
-    file = run.out / "study.json"
-    before = read_json(file) if file.exists() else now
-    for key in [*now, *before]:
-        if before.get(key) != now.get(key):
-            raise ConfigError(
-                f"{key} is {now.get(key)!r}, and the study in {run.out} was begun with {before.get(key)!r}",
-                remedy="choose another --out, or leave it as it was",
-            )
-    write_json(file, now)
 
 
 def _sizes(base: Seq2SeqConfig, rungs: Sequence[Rung], codec: Codec) -> Iterator[Any]:
@@ -199,41 +173,9 @@ def _families(rung: Rung, base: Seq2SeqConfig) -> Iterator[tuple[range, Callable
         yield range(heads, 3 * base.dim, heads), lambda dim: config(dim=dim, hidden=int(factor * dim), **same)  # noqa: B023
 
 
-def _in_a_process(*given: Any) -> dict[str, Any] | None:
-    """`climb` in a new process, whose memory is then its own; None if it was asked to stop and has saved."""
-    context = multiprocessing.get_context("spawn")
-    receiver, sender = context.Pipe(duplex=False)
-    process = context.Process(target=climb, args=(sender, *given))
-    process.start()
-    sender.close()
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the child too, which saves and ends
-    try:
-        told = receiver.recv()
-    except EOFError:
-        told = None
-    finally:
-        process.join()
-        signal.signal(signal.SIGINT, handler)
-    if isinstance(told, Exception):
-        raise told
-    if told is None and process.exitcode not in (0, 130):
-        raise RunError(
-            f"the training process ended with exit code {process.exitcode}", remedy="the same command goes on from "
-            "its last checkpoint",
-        )  # fmt: skip
-    return told
-
-
-def _write_csv(results: Sequence[dict[str, Any]], file: Path) -> None:
-    """A row for each rung and seed; scores by length in columns of their own."""
-    rows = []
-    for result in results:
-        row = {key: value for key, value in result.items() if isinstance(value, (str, int, float))}
-        for group in result["by_length"]:
-            row |= {f"{name}_{group['name']}": value for name, value in group["scores"].items()}
-        rows.append(row)
-    columns = list(dict.fromkeys(key for row in rows for key in row))
-    with open(file, "w", encoding="utf-8", newline="") as out:
-        writer = csv.DictWriter(out, columns)
-        writer.writeheader()
-        writer.writerows(rows)
+def _row(result: dict[str, Any]) -> dict[str, Any]:
+    """A line of the table: scores by length in columns of their own."""
+    row = {key: value for key, value in result.items() if isinstance(value, (str, int, float))}
+    for group in result["by_length"]:
+        row |= {f"{name}_{group['name']}": value for name, value in group["scores"].items()}
+    return row

@@ -1,49 +1,46 @@
 """A study as tables, pictures and one page. All is read from its results, so it can be made again at any time."""
 
 import html
-import io
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from qkv.look.alignment import as_predicted
 from qkv.look.draw import grid_figure
 from qkv.look.record import Trace
-from qkv.store import write_text
-from qkv.studies.ladder import Study
+from qkv.studies.pages import COLOURS, finish, mean, new_chart, spread, svg, table, write_charts, write_page
+from qkv.studies.study import Study
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = ["at_equal_minutes", "figures", "rows", "write_report"]
 
-COLOURS = ("#8a92a3", "#4c566a", "#2f6fde", "#0e9f8e", "#c2571a", "#7a3fb8")
 NAMES = {"bleu": "BLEU", "bleu_char": "BLEU (characters)", "chrf": "chrF", "aer": "AER"}
 
 
 def rows(study: Study) -> list[dict[str, str]]:
     """The first table: under one budget of target tokens, a row for each rung, its seeds averaged."""
-    table = []
+    made = []
     for results in _by_rung(study).values():
         first = results[0]
-        row = {"model": first["label"], "parameters": f"{_mean(results, 'parameters') / 1e6:.2f} M"}
+        row = {"model": first["label"], "parameters": f"{mean(results, 'parameters') / 1e6:.2f} M"}
         for key in (first["score"], "chrf"):
-            row[NAMES[key]] = _spread(results, key, 1)
-        row["exact"] = f"{_mean(results, 'exact'):.0%}"
+            row[NAMES[key]] = spread(results, key, 1)
+        row["exact"] = f"{mean(results, 'exact'):.0%}"
         if any("aer" in result for result in study.results):
-            row["AER"] = _spread(results, "aer", 3) if "aer" in first else "–"
-        row["minutes"] = f"{_mean(results, 'minutes'):.1f}"
-        row["tokens/s"] = f"{_mean(results, 'tokens_per_second'):,.0f}"
-        row["memory"] = f"{_mean(results, 'memory_mb'):,.0f} MB"
-        table.append(row)
-    return table
+            row["AER"] = spread(results, "aer", 3) if "aer" in first else "–"
+        row["minutes"] = f"{mean(results, 'minutes'):.1f}"
+        row["tokens/s"] = f"{mean(results, 'tokens_per_second'):,.0f}"
+        row["memory"] = f"{mean(results, 'memory_mb'):,.0f} MB"
+        made.append(row)
+    return made
 
 
 def at_equal_minutes(study: Study) -> tuple[float, list[dict[str, str]]]:
     """The second table: dev scores after as many minutes as the quickest rung took in all."""
     minutes = min(result["minutes"] for result in study.results)
-    table = []
+    made = []
     for results in _by_rung(study).values():
         reached = [_at(result["curve"], minutes) for result in results]
         row = {"model": results[0]["label"]}
@@ -52,17 +49,15 @@ def at_equal_minutes(study: Study) -> tuple[float, list[dict[str, str]]]:
             row["at step"] = f"{sum(point['step'] for point in reached) / len(reached):,.0f}"
         else:
             row |= {"dev score": "none yet", "at step": "–"}
-        table.append(row)
-    return minutes, table
+        made.append(row)
+    return minutes, made
 
 
 def figures(study: Study) -> dict[str, "Figure"]:
     """Charts by file name: scores by source length, dev scores over time, gradients at the encoder's steps."""
-    from matplotlib.figure import Figure
-
     score = NAMES[study.results[0]["score"]]
-    charts = {name: Figure(figsize=(6.4, 3.6), layout="constrained") for name in ("by_length", "curves", "gradients")}
-    axes = {name: chart.add_subplot() for name, chart in charts.items()}
+    made = {name: new_chart() for name in TITLES}
+    axes = {name: each for name, (_, each) in made.items()}
     for colour, results in zip(_colours(study), _by_rung(study).values(), strict=True):
         label = results[0]["label"]
         groups = [group["name"] for group in results[0]["by_length"]]
@@ -82,12 +77,8 @@ def figures(study: Study) -> dict[str, "Figure"]:
         xlabel="steps back from the last one that the encoder read", ylabel="length of the gradient", yscale="log"
     )
     for name, each in axes.items():
-        each.grid(alpha=0.25)
-        for side in ("top", "right"):
-            each.spines[side].set_visible(False)
-        each.legend(fontsize=7.5, frameon=False)
-        each.set_title(TITLES[name], fontsize=10, loc="left")
-    return charts
+        finish(each, TITLES[name])
+    return {name: chart for name, (chart, _) in made.items()}
 
 
 TITLES = {
@@ -99,28 +90,17 @@ TITLES = {
 
 def write_report(study: Study) -> Path:
     """Write the charts (``.svg`` and ``.png``) and ``study.html``, one page with everything in it."""
-    charts = figures(study)
-    drawings = {}
-    for name, chart in charts.items():
-        chart.savefig(study.folder / f"{name}.png", dpi=200)
-        drawings[name] = _svg(chart)
-        write_text(study.folder / f"{name}.svg", drawings[name])
     minutes, equal = at_equal_minutes(study)
     first = study.results[0]
     parts = {
-        "budget": _table(rows(study)),
+        "budget": table(rows(study)),
         "minutes": f"{minutes:.1f}",
-        "equal": _table(equal),
+        "equal": table(equal),
         "signature": html.escape(first["signatures"][first["score"]]),
-        "charts": "\n".join(f"<figure>{drawing}</figure>" for drawing in drawings.values()),
+        "charts": write_charts(figures(study), study.folder),
         "sentences": "\n".join(_sentence(study, number) for number in range(len(first["sentences"]))),
     }
-    page = files("qkv.studies").joinpath("report.html").read_text(encoding="utf-8")
-    for name, text in parts.items():
-        page = page.replace("{{" + name + "}}", text)
-    path = study.folder / "study.html"
-    write_text(path, page)
-    return path
+    return write_page("report.html", parts, study.folder / "study.html")
 
 
 def _sentence(study: Study, number: int) -> str:
@@ -150,22 +130,7 @@ def _picture(file: Path) -> str:
     map = trace[note["layer"]][0] if note else trace.select()[0]
     if not note or note.get("reading") == "unshifted":
         map = as_predicted(map)
-    return _svg(grid_figure(map, links=note.get("links", ())))
-
-
-def _svg(figure: "Figure") -> str:
-    from matplotlib import rc_context
-
-    out = io.StringIO()
-    with rc_context({"svg.fonttype": "none", "svg.hashsalt": "qkv"}):
-        figure.savefig(out, format="svg", metadata={"Date": None})
-    return out.getvalue()[out.getvalue().index("<svg") :]
-
-
-def _table(rows: Sequence[Mapping[str, str]]) -> str:
-    head = "".join(f"<th>{html.escape(name)}</th>" for name in rows[0])
-    body = "".join("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in row.values()) + "</tr>" for row in rows)
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return svg(grid_figure(map, links=note.get("links", ())))
 
 
 def _by_rung(study: Study) -> dict[str, list[dict[str, Any]]]:
@@ -177,18 +142,6 @@ def _by_rung(study: Study) -> dict[str, list[dict[str, Any]]]:
 
 def _colours(study: Study) -> list[str]:
     return [COLOURS[i % len(COLOURS)] for i in range(len(_by_rung(study)))]
-
-
-def _mean(results: Sequence[Mapping[str, Any]], key: str) -> float:
-    return sum(result[key] for result in results) / len(results)
-
-
-def _spread(results: Sequence[Mapping[str, Any]], key: str, digits: int) -> str:
-    """The mean, and with several seeds how far the farthest lies from it."""
-    mean = _mean(results, key)
-    if len(results) == 1:
-        return f"{mean:.{digits}f}"
-    return f"{mean:.{digits}f} ± {max(abs(result[key] - mean) for result in results):.{digits}f}"
 
 
 def _at(curve: Sequence[Mapping[str, float]], minutes: float) -> Mapping[str, float] | None:

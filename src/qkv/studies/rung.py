@@ -1,11 +1,6 @@
-"""One rung of the ladder, in a process of its own: train, then measure everything that the study shows of it."""
+"""One rung of the ladder: train, then measure everything that the study shows of it."""
 
-import os
-import signal
 import statistics
-import sys
-import threading
-import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,8 +12,8 @@ from torch import Tensor
 
 from qkv.data.codec import Codec
 from qkv.data.prepare import prepare_pairs
-from qkv.errors import UserError
 from qkv.look.saliency import gradient_lengths
+from qkv.studies.apart import Stopped, peak_memory
 from qkv.tasks.evaluate import alignment_error
 from qkv.tasks.scores import text_scores
 from qkv.tasks.translate import Translate
@@ -35,33 +30,12 @@ SHOWN = 5  # sentences whose pictures stand side by side
 LONGEST = 100  # dev pairs, the longest ones, whose gradients are followed
 
 
-def climb(sender: Any, run: Run, study: Path, tests: list[tuple[str, str]], gold: Path | None, beam: int) -> None:
-    """Send what came of training ``run``; nothing if it was stopped; the error if the user can mend one."""
-    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
-    try:
-        sender.send(_climb(run, study, tests, gold, beam))
-    except UserError as error:
-        sender.send(error)
-    except _Stopped:
-        sys.exit(130)
-
-
-class _Stopped(Exception):
-    pass
-
-
-def _end_with(parent: int) -> None:
-    """Ask this process to save and stop when the one that started it is gone, killed, say."""
-    while os.getppid() == parent:
-        time.sleep(1)
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _climb(run: Run, study: Path, tests: list[tuple[str, str]], gold: Path | None, beam: int) -> dict[str, Any]:
+def climb(run: Run, study: Path, tests: list[tuple[str, str]], gold: Path | None, beam: int) -> dict[str, Any]:
+    """What came of training ``run``: scores, curves, and pictures of what it looked at."""
     prepared = prepare_pairs(run.data, study, run.seed, Codec.load(study / "codec"))
     if train(run, prepared).interrupted:
-        raise _Stopped
-    memory = _peak_memory()
+        raise Stopped
+    memory = peak_memory()
     anywhere = "cuda" if torch.cuda.is_available() else "cpu"
     translator = Translator.load(run.out, anywhere if run.spread.device == "auto" else run.spread.device)
     translator.search = replace(translator.search, beam=beam)
@@ -144,11 +118,3 @@ def _pictures(translator: Translator, tests: Sequence[tuple[str, str]], folder: 
             record["look"] = str(file.relative_to(folder.parent.parent))
         shown.append(record)
     return shown
-
-
-def _peak_memory() -> float:
-    """Megabytes that this process has taken at most; 0 where the system does not tell."""
-    if not os.path.exists("/proc/self/status"):
-        return 0.0
-    status = Path("/proc/self/status").read_text(encoding="ascii", errors="replace")
-    return int(status.split("VmHWM:")[1].split()[0]) / 1024
