@@ -20,7 +20,7 @@ from samples import close, tensor
     [
         ("vit", {"pool": "max"}, r"size\.pool is 'max'\. Did you mean 'mean'\? known: attention, class, mean"),
         ("vit", {"resampling": "tim"}, "Did you mean 'timm'"),
-        ("vit", {"patch": 15}, "size.patch 15 does not divide size.image 224 x 224"),
+        ("vit", {"classes": 2, "patch": 15}, "size.patch 15 does not divide size.image 224 x 224"),
         ("vit", {"heads": 5}, "size.dim 768 cannot be shared evenly by size.heads 5"),
         ("vit", {"depth": 0}, "size.depth is 0; expected a whole number from 1"),
         ("vit", {"dropout": 1.0}, "size.dropout is 1.0"),
@@ -29,7 +29,7 @@ from samples import close, tensor
         ("swin", {"depths": (2, 2)}, "size.depths has 2 stages and size.heads 4"),
         ("swin", {"heads": (3, 6, 12, 5)}, "size.dim 768 cannot be shared evenly by size.heads 5"),
         ("swin", {"window": 0}, "size.window is 0"),
-        ("mixer", {"image": (224, 200)}, "size.patch 16 does not divide size.image 224 x 200"),
+        ("mixer", {"classes": 2, "image": (224, 200)}, "size.patch 16 does not divide size.image 224 x 200"),
         ("resnet", {"block": "bottle"}, "Did you mean 'bottleneck'"),
         ("resnet", {"depths": (1, 2)}, "size.widths has 4 stages and size.depths 2"),
         ("resnet", {"shortcut": "padded", "stem_width": 128}, "channels become fewer"),

@@ -8,8 +8,9 @@ data has changed does not, and a damaged one is made again.
 import hashlib
 import json
 import shutil
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from qkv.data.report import Report
 from qkv.data.store import checksum
 from qkv.errors import ConfigError, DataError
 
-__all__ = ["PreparedImages", "prepare_images"]
+__all__ = ["PreparedImages", "fitting_size", "prepare_images"]
 
 SETTINGS = ("labels", "hold_out", "keep_duplicates", "keep_mb")  # that decide what is kept
 # Parts that are prepared, and their fifths of the room; test is looked at, so that train can be kept apart from it.
@@ -56,8 +57,13 @@ class _Kept:
     report: Report
 
 
-def prepare_images(data: ImageFiles, folder: Path, seed: int, codec: ImageCodec | None = None) -> PreparedImages:
+def prepare_images(
+    data: ImageFiles, folder: Path, seed: int, codec: ImageCodec | Preprocess | None = None
+) -> PreparedImages:
     """List, check, split, and make the codec unless one is given; keep what is derived in ``folder/data``.
+
+    Of a run that this one starts from, the preprocessing alone may be given: size, mean and deviation are then its
+    own, where ``data`` does not say them, and classes are those of the data.
 
     With unchanged files and settings, what is kept is used again and nothing is decoded to find out. Several
     processes may call it at once: each result is whole before it is renamed into place, and all are equal.
@@ -87,7 +93,8 @@ def prepare_images(data: ImageFiles, folder: Path, seed: int, codec: ImageCodec 
             raise DataError("the decoded pictures cannot be read back", remedy="look for a failing disk", file=where)
     tidy(kept, where)
     rows = _rows(opened)
-    codec = codec or _codec(data, examples, opened, rows["train"])
+    if not isinstance(codec, ImageCodec):
+        codec = _codec(data, examples, opened, rows["train"], codec)
     images = {part: _images(part, rows[part], examples, opened, codec) for part in MEASURED}
     report = opened.report
     report.remarks.append(f"preprocessing: {codec.preprocess}")
@@ -188,23 +195,40 @@ def _images(part: str, rows: np.ndarray, examples: dict[str, list[Example]], kep
     return Images(some, rows, codec, kept.stores[listed])
 
 
-def _codec(data: ImageFiles, examples: dict[str, list[Example]], kept: _Kept, rows: np.ndarray) -> ImageCodec:
+def _codec(
+    data: ImageFiles,
+    examples: dict[str, list[Example]],
+    kept: _Kept,
+    rows: np.ndarray,
+    preprocess: Preprocess | None,
+) -> ImageCodec:
     """Classes of all that is not dropped, held out or not; sizes, mean and deviation of what is learned from."""
     look = kept.looks["train"]
     usable = [examples["train"][i].label for i in np.flatnonzero((look["state"] == KEPT) | (look["state"] == HELD_OUT))]
-    seen = look[rows]
-    size = data.size or _size(seen)
-    mean = data.mean or tuple(round(float(value), 4) for value in seen["mean"].mean(0))
-    variance = seen["square"].mean(0) - seen["mean"].mean(0) ** 2
-    std = data.std or tuple(max(round(float(value), 4), 1 / 255) for value in np.sqrt(np.maximum(variance, 0)))
-    preprocess = Preprocess((size, size), data.crop, mean, std, data.interpolation, data.antialias)
+    preprocess = _given(data, preprocess) if preprocess else _measured(data, look[rows])
     if data.labels == "number":
         numbers = np.array([examples["train"][i].label for i in rows])
         return ImageCodec(preprocess, (), "number", float(numbers.mean()), float(numbers.std()) or 1.0)
     return ImageCodec(preprocess, class_list(usable), data.labels)
 
 
-def _size(seen: np.ndarray) -> int:
-    """As large as most pictures are, up to 224: what small pictures do not hold cannot be learned from more pixels."""
-    side = int(np.median(np.minimum(seen["height"], seen["width"])))
+def _given(data: ImageFiles, preprocess: Preprocess) -> Preprocess:
+    size = (data.size, data.size) if data.size else preprocess.size
+    return replace(preprocess, size=size, mean=data.mean or preprocess.mean, std=data.std or preprocess.std)
+
+
+def _measured(data: ImageFiles, seen: np.ndarray) -> Preprocess:
+    size = data.size or fitting_size(np.minimum(seen["height"], seen["width"]))
+    mean = data.mean or tuple(round(float(value), 4) for value in seen["mean"].mean(0))
+    variance = seen["square"].mean(0) - seen["mean"].mean(0) ** 2
+    std = data.std or tuple(max(round(float(value), 4), 1 / 255) for value in np.sqrt(np.maximum(variance, 0)))
+    return Preprocess((size, size), data.crop, mean, std, data.interpolation, data.antialias)
+
+
+def fitting_size(sides: Sequence[int]) -> int:
+    """As large as most pictures are, up to 224: what small pictures do not hold cannot be learned from more pixels.
+
+    ``sides`` are the shorter ones.
+    """
+    side = int(np.median(sides))
     return max(side // 4 * 4, 4) if side <= 96 else min(side // 16 * 16, 224)

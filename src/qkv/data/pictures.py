@@ -30,6 +30,7 @@ __all__ = [
     "Picture",
     "PictureError",
     "decode",
+    "from_image",
     "read_file",
 ]
 
@@ -82,6 +83,15 @@ def decode(source: bytes | Path | str, name: str = "") -> Picture:
     if not source:
         raise PictureError(UNREADABLE, "the file is empty", expected="a picture", file=name)
     image = _open(source, name)
+    return from_image(image, name)
+
+
+def from_image(image: Image.Image, name: str = "") -> Picture:
+    """The same of a picture that pillow has opened, or made.
+
+    Raises:
+        PictureError: as `decode`.
+    """
     width, height = image.size
     if width * height > MOST_PIXELS:
         raise _oversize(f"the picture has {width:,} x {height:,} pixels", name)
@@ -143,7 +153,8 @@ def _orientation(image: Image.Image) -> int:
 
 def _to_mend(image: Image.Image) -> tuple[str, ...]:
     """What makes this more than plain 8-bit RGB; asked before it is loaded, which forgets some of it."""
-    mode, tiles = image.mode, list(image.tile)  # before EXIF: a PNG may be loaded to find it, and has no tiles then
+    # Before EXIF: a PNG may be loaded to find it, and has no tiles then. What pillow has made itself never has any.
+    mode, tiles = image.mode, list(getattr(image, "tile", ()))
     found = {
         "turned": _orientation(image) in _TURN,
         "16-bit": mode.startswith("I") or any(";16" in str(tile[3]) for tile in tiles),

@@ -11,6 +11,7 @@ from qkv.layers.dropout import Dropout
 from qkv.layers.linear import Linear
 from qkv.layers.mask import CAUSAL, EVERYTHING, Mask
 from qkv.layers.norm import NORMS
+from qkv.layers.stochastic_depth import StochasticDepth
 
 __all__ = ["ACTIVATIONS", "DecoderBlock", "EncoderBlock", "FeedForward", "Past", "Residual"]
 
@@ -34,21 +35,35 @@ class FeedForward(nn.Module):
 
 
 class Residual(nn.Module):
-    """Add & Norm: the norm after the sum as in the paper ("post"), or before the layer ("pre", Xiong et al. 2020)."""
+    """Add & Norm: the norm after the sum as in the paper ("post"), or before the layer ("pre", Xiong et al. 2020).
 
-    def __init__(self, dim: int, order: str = "post", norm: str = "layer", dropout: float = 0.0, eps: float = 1e-5):
+    Args:
+        dropout: of what the layer adds.
+        skip: chance that it adds nothing to an example, in training (see `StochasticDepth`).
+    """
+
+    def __init__(
+        self,
+        dim: int,
+        order: str = "post",
+        norm: str = "layer",
+        dropout: float = 0.0,
+        eps: float = 1e-5,
+        skip: float = 0.0,
+    ):
         super().__init__()
         if order not in ("pre", "post"):
             raise ConfigError(f"order {order!r} of the norm is unknown", remedy=nearest(order, ("pre", "post")))
-        self.order, self.norm, self.dropout = order, NORMS[norm](dim, eps), Dropout(dropout)
+        self.order, self.norm = order, NORMS[norm](dim, eps)
+        self.dropout, self.skip = Dropout(dropout), StochasticDepth(skip)
 
     def forward(
         self, states: Float[Tensor, "batch *token dim"], layer, real: Bool[Tensor, "batch token"] | None = None
     ) -> Float[Tensor, "batch *token dim"]:
         """``norm(states + layer(states))``, or ``states + layer(norm(states))``."""
         if self.order == "pre":
-            return states + self.dropout(layer(self.norm(states, real)))
-        return self.norm(states + self.dropout(layer(states)), real)
+            return states + self.skip(self.dropout(layer(self.norm(states, real))))
+        return self.norm(states + self.skip(self.dropout(layer(states))), real)
 
 
 class EncoderBlock(nn.Module):

@@ -32,9 +32,10 @@ def check_heads(dim: int, heads: int) -> None:
 
 
 def check_dropout(config: Any) -> None:
-    """A part of all numbers, not all of them."""
-    if not 0 <= config.dropout < 1:
-        raise ConfigError(f"size.dropout is {config.dropout}", expected="0 or more, less than 1")
+    """A part of all numbers, not all of them; and so with layers, where they are left out."""
+    for key in ("dropout", "stochastic_depth"):
+        if not 0 <= getattr(config, key, 0) < 1:
+            raise ConfigError(f"size.{key} is {getattr(config, key)}", expected="0 or more, less than 1")
 
 
 def check_tie(config: Any) -> None:
@@ -47,9 +48,9 @@ def check_tie(config: Any) -> None:
 
 
 def check_image(config: Any) -> None:
-    """Patches divide the image that the model is built for."""
+    """Patches divide the image that the model is built for; which that is the codec says, and the classes with it."""
     check_whole(config, "image", "patch")
-    if any(side % config.patch for side in config.image):
+    if config.classes and any(side % config.patch for side in config.image):
         height, width = config.image
         raise ConfigError(
             f"size.patch {config.patch} does not divide size.image {height} x {width}",

@@ -12,6 +12,7 @@ from qkv.layers.block import FeedForward, Residual
 from qkv.layers.embed import Patches
 from qkv.layers.mixing import TokenMixing
 from qkv.layers.norm import LayerNorm
+from qkv.layers.stochastic_depth import skip_rates
 from qkv.models.checks import check_dropout, check_image, check_whole
 
 __all__ = ["SIZES", "Mixer", "MixerConfig"]
@@ -30,6 +31,7 @@ class MixerConfig:
         token_hidden: width inside the MLPs that mix tokens.
         channel_hidden: width inside the MLPs that mix channels.
         dropout: of each layer's output, in training.
+        stochastic_depth: chance that the last block's layers are skipped in training; less for those before it.
         eps: of the norms.
     """
 
@@ -41,6 +43,7 @@ class MixerConfig:
     token_hidden: int = 384
     channel_hidden: int = 3072
     dropout: float = 0.0
+    stochastic_depth: float = 0.0
     eps: float = 1e-6
 
     def __post_init__(self):
@@ -84,9 +87,9 @@ class Mixer(nn.Module):
             MixerBlock(
                 TokenMixing(rows * columns, c.token_hidden, between=("patches", "patches")),
                 FeedForward(c.dim, c.channel_hidden, "gelu"),
-                lambda: Residual(c.dim, "pre", dropout=c.dropout, eps=c.eps),
+                lambda skip=skip: Residual(c.dim, "pre", dropout=c.dropout, eps=c.eps, skip=skip),
             )
-            for _ in range(c.depth)
+            for skip in skip_rates(c.stochastic_depth, c.depth)
         )
         self.norm = LayerNorm(c.dim, c.eps)
         self.head = Head(c.dim, c.classes)
@@ -102,6 +105,10 @@ class Mixer(nn.Module):
         for block in self.blocks:
             states = block(states)
         return self.head(self.norm(states).mean(1))
+
+    def layers(self) -> list[nn.Module]:
+        """The blocks, from the image to the head."""
+        return list(self.blocks)
 
     def axes(self, image: Float[Tensor, "batch 3 height width"]) -> dict[str, list[Grid]]:
         """The grid of patches, for each image of a batch."""

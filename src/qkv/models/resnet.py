@@ -93,6 +93,10 @@ class ResNet(nn.Module):
             maps = stage(maps)
         return self.head(maps.mean((2, 3)))
 
+    def layers(self) -> list[nn.Module]:
+        """The blocks, from the image to the head."""
+        return [block for stage in self.stages for block in stage]
+
     def axes(self, image: Float[Tensor, "batch 3 height width"]) -> dict[str, list[Grid]]:
         """The grid of each stage's maps, for each image of a batch."""
         height, width = image.shape[-2:]

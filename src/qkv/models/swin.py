@@ -14,6 +14,7 @@ from qkv.layers.dropout import Dropout
 from qkv.layers.embed import Patches, PatchMerging
 from qkv.layers.norm import LayerNorm
 from qkv.layers.position import RelativeBias
+from qkv.layers.stochastic_depth import skip_rates
 from qkv.layers.window import Window
 from qkv.models.checks import check_dropout, check_heads, check_whole
 
@@ -33,6 +34,7 @@ class SwinConfig:
         heads: attention heads of each stage.
         ratio: how much wider the feed-forward layers are inside.
         dropout: of embeddings and of each layer's output, in training.
+        stochastic_depth: chance that the last block's layers are skipped in training; less for those before it.
         eps: of the norms.
     """
 
@@ -44,6 +46,7 @@ class SwinConfig:
     heads: tuple[int, ...] = (3, 6, 12, 24)
     ratio: int = 4
     dropout: float = 0.0
+    stochastic_depth: float = 0.0
     eps: float = 1e-5
 
     def __post_init__(self):
@@ -72,6 +75,8 @@ class Stage(nn.Module):
     def __init__(self, config: SwinConfig, number: int):
         super().__init__()
         c, dim, heads, stream = config, config.dim * 2**number, config.heads[number], f"stage.{number}"
+        before = sum(c.depths[:number])
+        skips = skip_rates(c.stochastic_depth, sum(c.depths))[before : before + c.depths[number]]
         self.merge = PatchMerging(dim // 2) if number else None
         self.blocks = nn.ModuleList(
             EncoderBlock(
@@ -83,9 +88,9 @@ class Stage(nn.Module):
                     between=(stream, stream),
                 ),
                 FeedForward(dim, c.ratio * dim, "gelu"),
-                lambda: Residual(dim, "pre", dropout=c.dropout, eps=c.eps),
+                lambda skip=skip: Residual(dim, "pre", dropout=c.dropout, eps=c.eps, skip=skip),
             )
-            for block in range(c.depths[number])
+            for block, skip in enumerate(skips)
         )
 
     def forward(self, states: Float[Tensor, "batch _ _ _"]) -> Float[Tensor, "batch row column dim"]:
@@ -121,6 +126,10 @@ class Swin(nn.Module):
         for stage in self.stages:
             states = stage(states)
         return self.head(self.norm(states).mean((1, 2)))
+
+    def layers(self) -> list[nn.Module]:
+        """The blocks, from the image to the head."""
+        return [block for stage in self.stages for block in stage.blocks]
 
     def axes(self, image: Float[Tensor, "batch 3 height width"]) -> dict[str, list[Grid]]:
         """The grid of each stage, for each image of a batch."""

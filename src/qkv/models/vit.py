@@ -17,6 +17,7 @@ from qkv.layers.block import EncoderBlock, FeedForward, Residual
 from qkv.layers.embed import ExtraTokens, PatchEmbedding, Patches
 from qkv.layers.norm import LayerNorm
 from qkv.layers.position import RESAMPLING, LearnedGrid
+from qkv.layers.stochastic_depth import skip_rates
 from qkv.models.checks import check_choices, check_dropout, check_heads, check_image, check_whole
 
 __all__ = ["SIZES", "ViT", "ViTConfig"]
@@ -35,6 +36,7 @@ class ViTConfig:
         heads: attention heads of each block; they share the width.
         hidden: width inside the feed-forward layers.
         dropout: of embeddings and of each layer's output, in training.
+        stochastic_depth: chance that the last block's layers are skipped in training; less for those before it.
         pool: what the head reads: class (a token that looks at all others, the paper), mean (of all patches) or
             attention (one learned query looks at all tokens).
         class_token: there is a class token, also where the head does not read it.
@@ -53,6 +55,7 @@ class ViTConfig:
     heads: int = 12
     hidden: int = 3072
     dropout: float = 0.0
+    stochastic_depth: float = 0.0
     pool: str = "class"
     class_token: bool = True
     distilled: bool = False
@@ -104,9 +107,9 @@ class ViT(nn.Module):
             EncoderBlock(
                 Attention(c.dim, c.heads, between=("patches", "patches")),
                 FeedForward(c.dim, c.hidden, "gelu"),
-                lambda: Residual(c.dim, "pre", dropout=c.dropout, eps=c.eps),
+                lambda skip=skip: Residual(c.dim, "pre", dropout=c.dropout, eps=c.eps, skip=skip),
             )
-            for _ in range(c.depth)
+            for skip in skip_rates(c.stochastic_depth, c.depth)
         )
         match c.pool:
             case "class":
@@ -129,6 +132,10 @@ class ViT(nn.Module):
         if self.distilled_head is None:
             return logits
         return (logits + self.distilled_head(self.norm(states[:, 1]))) / 2
+
+    def layers(self) -> list[nn.Module]:
+        """The blocks, from the image to the head."""
+        return list(self.blocks)
 
     def axes(self, image: Float[Tensor, "batch 3 height width"]) -> dict[str, list[Grid | Tokens]]:
         """What each position of each stream is, for each image of a batch."""

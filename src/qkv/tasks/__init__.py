@@ -9,6 +9,8 @@ __all__ = ["TASKS", "find", "has_kinds", "kind_of"]
 # A task that learns from several kinds of data has a class for each.
 TASKS: dict[str, str | dict[str, str]] = {
     "translate": "qkv.tasks.translate:Translate",
+    "classify": {"pictures": "qkv.tasks.classify_pictures:ClassifyPictures"},
+    "regress": {"pictures": "qkv.tasks.regress_pictures:RegressPictures"},
 }
 
 

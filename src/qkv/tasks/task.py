@@ -104,7 +104,15 @@ class Task(Protocol):
         """
         ...
 
-    def recipe(self, run: Any) -> Mapping[str, Any]:
+    def begin(self, run: Any, prepared: Prepared) -> list[str]:
+        """Called once before a run trains or goes on, if there is such a method: what its loss needs of the data.
+
+        Returns lines for the user: what was chosen, and which known traps the run is in.
+        """
+        ...
+
+    @staticmethod
+    def recipe(run: Any) -> Mapping[str, Any]:
         """If there is such a method: settings that suit the run's model and data, as nested keys of its YAML file.
 
         They take the place of defaults; what the user says wins.

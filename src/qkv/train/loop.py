@@ -19,6 +19,7 @@ from qkv import tasks
 from qkv.errors import ConfigError, RunError, nearest
 from qkv.models.saved import build, load_weights, read_config, save_model, save_weights
 from qkv.store import new_folder
+from qkv.tasks.settings import write_settings
 from qkv.tasks.task import Position, Prepared, Scores, Task
 from qkv.train import averaging, checkpoint, estimate, randomness
 from qkv.train.ahead import ReadAhead
@@ -28,6 +29,7 @@ from qkv.train.checkpoint import State, weights_file
 from qkv.train.devices import accelerator_for
 from qkv.train.folder import append_scores, claimed, describe_run, truncate_scores
 from qkv.train.interrupts import Interrupts, noticed
+from qkv.train.layers import freeze, recompute
 from qkv.train.optimizer import factor, optimizer_for, set_rate
 from qkv.train.progress import Display, words
 from qkv.train.run import Loop, Run
@@ -223,7 +225,8 @@ def _begin(
     """Data, model, optimiser: new, from another run (``init``), or as they were at the last checkpoint."""
     with accelerator.main_process_first():  # it learns and saves the codec, the others read that
         prepared = _prepare(task, run, prepared, accelerator.is_main_process)
-    for line in prepared.report:
+    report = [*prepared.report, *(task.begin(run, prepared) if hasattr(task, "begin") else ())]
+    for line in report:
         show.say(line)
     epoch_length = cache(prepared.train.epoch_length)
     if epoch_length(0) == 0:
@@ -241,10 +244,14 @@ def _begin(
         for line in told:
             show.say(line)
     model.to(accelerator.device).train()
+    freeze(model, run.optimize.freeze)
+    if run.loop.recompute:
+        recompute(model)
     optimizer = optimizer_for(model, run.optimize)
     average = MovingAverage(model, run.loop.ema) if run.loop.ema else None
     if accelerator.is_main_process:
-        describe_run(run, prepared.summary, prepared.report, sum(p.numel() for p in model.parameters()))
+        write_settings(run.out, task=run.task, **({"kind": run.kind} if run.kind else {}))
+        describe_run(run, prepared.summary, report, sum(p.numel() for p in model.parameters()))
 
     state = State()
     learner = LossOf(task, model)

@@ -4,6 +4,7 @@ import math
 
 from torch import nn, optim
 
+from qkv.train.layers import depths
 from qkv.train.run import Optimize
 
 __all__ = ["factor", "optimizer_for", "set_rate"]
@@ -12,13 +13,16 @@ __all__ = ["factor", "optimizer_for", "set_rate"]
 def optimizer_for(model: nn.Module, how: Optimize) -> optim.Optimizer:
     """Adam or AdamW over a model's weights; only matrices decay, since pulling a bias or a norm to 0 helps nobody.
 
-    The model must be on its device already. One fused kernel updates all weights where there is one.
+    The model must be on its device already. One fused kernel updates all weights where there is one. With a layer decay
+    each layer has groups of its own, the last ones first; ``scale`` is their part of the learning rate.
     """
     learned = [parameter for parameter in model.parameters() if parameter.requires_grad]  # a tied weight comes once
-    groups = [
-        {"params": [p for p in learned if p.ndim >= 2], "weight_decay": how.weight_decay},
-        {"params": [p for p in learned if p.ndim < 2], "weight_decay": 0.0},
-    ]
+    groups = []
+    for scale, own in _by_scale(model, how.layer_decay, learned).items():
+        groups += [
+            {"params": [p for p in own if p.ndim >= 2], "weight_decay": how.weight_decay, "scale": scale},
+            {"params": [p for p in own if p.ndim < 2], "weight_decay": 0.0, "scale": scale},
+        ]
     cls = {"adamw": optim.AdamW, "adam": optim.Adam}[how.name]
     fused = all(p.device.type in ("cpu", "cuda", "xpu") and p.is_floating_point() for p in learned)
     groups = [group for group in groups if group["params"]]
@@ -50,4 +54,18 @@ def factor(how: Optimize, step: int, total: int | None = None) -> float:
 
 def set_rate(optimizer: optim.Optimizer, rate: float) -> None:
     for group in optimizer.param_groups:
-        group["lr"] = rate
+        group["lr"] = rate * group["scale"]
+
+
+def _by_scale(model: nn.Module, decay: float, learned: list[nn.Parameter]) -> dict[float, list[nn.Parameter]]:
+    """Parameters by their part of the learning rate: ``decay`` to the number of layers after them (Clark et al. 2020,
+    ELECTRA, appendix A; Bao et al. 2022, BEiT)."""
+    if decay == 1:
+        return {1.0: learned}
+    found = depths(model)
+    depth = {id(parameter): found[name] for name, parameter in model.named_parameters()}
+    last = max(found.values())
+    scales: dict[float, list[nn.Parameter]] = {}
+    for parameter in sorted(learned, key=lambda parameter: -depth[id(parameter)]):
+        scales.setdefault(decay ** (last - depth[id(parameter)]), []).append(parameter)
+    return scales

@@ -89,11 +89,14 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 def _with_recipe(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     """The run; where its task has a recipe for such a model and such data, that stands in for the defaults."""
     values = {**values, "data": _files(values.get("data"))}
-    run = _make(name, values, list(flags))
+    run = _make(name, values, [flag for flag in flags if not flag.startswith("--print_config")])
     task = tasks.find(name, run.kind)
     if not hasattr(task, "recipe"):
-        return run
-    return _make(name, _under({**values, "kind": run.kind}, task.recipe(run)), flags)
+        return _make(name, values, flags) if any(flag.startswith("--print_config") for flag in flags) else run
+    recipe = dict(task.recipe(run))
+    if values.get("size"):  # the name of a size stands for all of its fields: it goes where another size is asked for
+        recipe["size"] = {key: value for key, value in recipe.get("size", {}).items() if key}
+    return _make(name, _under({**values, "kind": run.kind}, recipe), flags)
 
 
 def _under(values: Any, defaults: Any) -> Any:

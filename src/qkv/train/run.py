@@ -39,6 +39,12 @@ class Optimize:
     weight_decay: float = 0.01
     """Pull of matrices towards 0; biases, norms and other vectors are left alone."""
 
+    layer_decay: float = 1.0
+    """Each layer learns at this part of the rate of the layer after it, for fine-tuning (0.75, say); 1 is all alike."""
+
+    freeze: str = ""
+    """Modules that stay as they are, by name with commas between: patches,blocks.* leaves norm and head of a ViT."""
+
     clip: float = 1.0
     """Longest gradient, as the L2 norm over all weights; 0 is no limit."""
 
@@ -57,6 +63,9 @@ class Optimize:
             _within("optimize.betas", beta, least=0, below=1)
         _within("optimize.eps", self.eps, above=0)
         _within("optimize.weight_decay", self.weight_decay, least=0)
+        _within("optimize.layer_decay", self.layer_decay, above=0)
+        if self.layer_decay > 1:
+            raise ConfigError(f"optimize.layer_decay is {self.layer_decay}", expected="more than 0, at most 1")
         _within("optimize.clip", self.clip, least=0)
         _whole("optimize.accumulate", self.accumulate, 1)
 
@@ -97,6 +106,9 @@ class Loop:
 
     ema: float = 0.0
     """Decay of a moving average of the weights (0.999, say), which is then what is evaluated and kept; 0 is none."""
+
+    recompute: bool = False
+    """Keep only what goes into each layer and compute it again for the gradient: a third more time, far less memory."""
 
     precision: Precision = "auto"
     """fp32, bf16 or fp16; auto takes bf16 or fp16 on a GPU that is good at it, and fp32 everywhere else."""
