@@ -1,75 +1,24 @@
 """``qkv compare``: several models learn one thing under one budget, and stand side by side."""
 
+import importlib
 from collections.abc import Sequence
-from pathlib import Path
 
 from qkv.errors import ConfigError, nearest
 
 __all__ = ["main"]
 
-EXAMPLES = """usage: qkv compare translate --data DIR --data.source LANG --data.target LANG --out STUDY [...]
-
-The ladder that led to the Transformer, on your own sentence pairs: no attention, no attention with the source
-reversed, dot, bilinear and additive attention, and the Transformer. All see the same target tokens in the same order,
-share one vocabulary and have as many parameters (within 10 %). Writes study.html, results.csv, and the charts as .svg
-and .png.
-
-  --rungs NAMES       which, with commas between: none,none-reversed,dot,bilinear,additive,transformer (all)
-  --seeds N           how many times each is trained (1)
-  --gold-align FILE   gold alignments of the test pairs (test.align beside the test files, if it is there)
-  --beam N            hypotheses of the search on the test sentences (1)
-
-Any option of `qkv train translate --model seq2seq` may follow: size, optimiser, budget, seed.
-
-examples:
-  qkv phrases --out long --clauses 6 --train 20000         # built-in sentences of up to 40 words
-  qkv compare translate --data long/ --data.source ko --data.target en --out study --size tiny --loop.epochs 10
-  qkv compare translate --data long/ ... --out study --rungs dot,transformer --seeds 3
-The same command goes on where it was stopped, and climbs only what is not there yet.
-"""
+STUDIES = {
+    "translate": ("qkv.cli.compare_translate", "the ladder that led to the Transformer, on sentence pairs"),
+    "images": ("qkv.cli.compare_images", "what models are told of pictures, and what they must learn"),
+}
 
 
 def main(argv: Sequence[str]) -> int:
     words = list(argv)
-    if not words or words[0] in ("-h", "--help") or "--help" in words or "-h" in words:
-        print(EXAMPLES, end="")
+    if not words or words[0] in ("-h", "--help"):
+        print("usage: qkv compare STUDY ...   (qkv compare STUDY --help shows what it takes)\n")
+        print("\n".join(f"  {name:10} {about}" for name, (_, about) in STUDIES.items()))
         return 0
-    what = words.pop(0)
-    if what != "translate":
-        raise ConfigError(f"there is no comparison {what!r}", remedy=nearest(what, ("translate",)))
-    from qkv.train.options import from_flags, take
-
-    words = [word.replace("--gold-align", "--gold_align", 1) for word in words]
-    own = {name: take(words, f"--{name}") for name in ("rungs", "seeds", "gold_align", "beam")}
-    run = from_flags(["translate", "--model", "seq2seq", *words])
-    from qkv.studies.ladder import chosen, compare
-    from qkv.studies.report import rows, write_report
-
-    gold = Path(own["gold_align"]) if own["gold_align"] else None
-    study = compare(run, chosen(own["rungs"]), _count("seeds", own["seeds"]), gold, _count("beam", own["beam"]))
-    if study.results:
-        _print(rows(study))
-        print(f"see it all: {write_report(study)}")
-    if study.interrupted:
-        print("stopped; the same command goes on from here")
-    return 130 if study.interrupted else 0
-
-
-def _count(name: str, text: str | None) -> int:
-    if text is None:
-        return 1
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigError(f"--{name} is {text!r}", expected="a whole number from 1")
-    return int(text)
-
-
-def _print(rows: Sequence[dict[str, str]]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False)
-    for i, name in enumerate(rows[0]):
-        table.add_column(name, justify="right" if i else "left")
-    for row in rows:
-        table.add_row(*row.values())
-    Console(soft_wrap=True).print(table)
+    if words[0] not in STUDIES:
+        raise ConfigError(f"there is no comparison {words[0]!r}", remedy=nearest(words[0], STUDIES))
+    return importlib.import_module(STUDIES[words[0]][0]).main(words[1:])

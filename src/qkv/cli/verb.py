@@ -11,7 +11,7 @@ from jsonargparse import ArgumentParser
 from qkv.errors import ConfigError
 from qkv.train.options import Help, in_one_sentence, nearest_key
 
-__all__ = ["run_verb", "whole_numbers"]
+__all__ = ["run_verb", "whole_number", "whole_numbers"]
 
 
 def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples: str = "") -> Any:
@@ -60,3 +60,12 @@ def whole_numbers(option: str, text: str | None) -> list[int] | None:
     except ValueError:
         expected = "whole numbers with commas between, such as 0,3"
         raise ConfigError(f"--{option} is {text!r}", expected=expected) from None
+
+
+def whole_number(option: str, text: str | None, default: int) -> int:
+    """A number from 1; ``default`` if the option was not given."""
+    if text is None:
+        return default
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigError(f"--{option} is {text!r}", expected="a whole number from 1")
+    return int(text)

@@ -25,7 +25,7 @@ class PictureTask:
     """A task whose data are pictures; loss, score and answer are for those that are made of it."""
 
     Data = ImageFiles
-    models = ("vit", "swin", "mixer", "resnet")
+    models = ("vit", "swin", "mixer", "resnet", "resnet-attention", "local-attention")
     from_codec = ("classes", "image")
     unit = "pictures"
 
