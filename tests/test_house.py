@@ -37,6 +37,7 @@ ALLOWED = {
         "look.alignment",
         "look.saliency",
     ),
+    "look.mistakes": ("store", "tasks", "look"),
     "look": ("axis", "errors", "tasks"),
     "train": ("errors", "models", "store", "tasks"),
     "studies": ("data", "errors", "look", "models", "store", "tasks", "train"),

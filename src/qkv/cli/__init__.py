@@ -8,6 +8,8 @@ __all__ = ["VERBS", "main"]
 VERBS = {
     "train":     ("qkv.cli.train", "train a model on your own data"),
     "translate": ("qkv.cli.translate", "translate lines with a trained model"),
+    "classify":  ("qkv.cli.classify", "tell the classes of pictures with a trained model"),
+    "regress":   ("qkv.cli.regress", "tell the numbers of pictures with a trained model"),
     "score":     ("qkv.cli.score", "how likely a model finds given pairs"),
     "look":      ("qkv.cli.look", "see what a model looked at"),
     "evaluate":  ("qkv.cli.evaluate", "score a model on a test set"),

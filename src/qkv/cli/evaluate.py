@@ -8,6 +8,8 @@ __all__ = ["main"]
 
 FAMILIES = {
     "translate": "qkv.cli.evaluate_translation",
+    "classify pictures": "qkv.cli.evaluate_pictures",
+    "regress pictures": "qkv.cli.evaluate_pictures",
 }
 
 

@@ -15,13 +15,18 @@ def run_family_verb(verb: str, families: Mapping[str, str], argv: Sequence[str])
     Without a run, ``--help`` shows each family's. Raises RunError for a run whose family has no such verb.
     """
     words = [word for word in argv if not word.startswith("-")]
-    run = next((word for word in words if Path(word).is_dir()), words[0] if words else None)  # options may come first
+    # Options may come first, and other folders after it.
+    folders = [word for word in words if Path(word).is_dir()]
+    run = next((word for word in folders if (Path(word) / "model.json").is_file()), None)
+    run = run or (words[0] if argv and not argv[0].startswith("-") else (folders or words or [None])[0])
     if run is None:
         if {"--help", "-h"} & set(argv):
             return _help(verb, families, argv)
         raise ConfigError("RUN is missing", remedy=f"qkv {verb} --help shows what it takes")
+    from qkv.tasks.load import require_run
     from qkv.tasks.settings import family
 
+    require_run(run)
     if (what := family(run)) not in families:
         raise RunError(f"{verb} does not know runs of {what!r}", expected=", ".join(families), file=run)
     return importlib.import_module(families[what]).main(argv)

@@ -1,10 +1,11 @@
 """From a function to a verb: its parameters are the options, its docstring is the help."""
 
 import inspect
+import json
 import re
 from argparse import ArgumentError as ParsingError
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, get_origin
 
 from jsonargparse import ArgumentParser
 
@@ -17,7 +18,8 @@ __all__ = ["run_verb", "whole_number", "whole_numbers"]
 def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples: str = "") -> Any:
     """Call ``verb`` with what the command line says: parameters without a default are positional.
 
-    A true-or-false option may stand alone (``--json``). Raises ConfigError for anything that ``verb`` does not take.
+    A true-or-false option may stand alone (``--json``); a last positional that is a list takes all words that are left.
+    Raises ConfigError for anything that ``verb`` does not take.
     """
     parameters = inspect.signature(verb).parameters
     alone = {"--" + key for key, parameter in parameters.items() if parameter.annotation is bool}
@@ -30,6 +32,9 @@ def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples:
             if word in alone and argv[i + 1 : i + 2] not in (["true"], ["false"]):
                 word += "=true"
         words.append(word)
+    positional = [p for p in parameters.values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
+    if positional and get_origin(positional[-1].annotation) is list:
+        words = _gathered(words, len(positional) - 1)
     parser = ArgumentParser(
         prog=f"qkv {name}", exit_on_error=False, allow_abbrev=False, epilog=examples, formatter_class=Help
     )
@@ -43,12 +48,22 @@ def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples:
     try:
         parsed = parser.parse_args(words)
     except ParsingError as error:
-        needed = [key for key, p in parameters.items() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
+        needed = [p.name for p in positional]
         if match := re.match(r"the following arguments are required: (\w+)", " ".join(str(error).split())):
             name_of = match[1].upper() if match[1] in needed else f"--{match[1]}"
             raise ConfigError(f"{name_of} is missing", remedy=f"qkv {name} --help shows what it takes") from None
         raise in_one_sentence(error) from None
     return verb(**parser.instantiate(parsed))
+
+
+def _gathered(words: Sequence[str], before: int) -> list[str]:
+    """The words that are no options, after the first few of them, as one list."""
+    options, plain = [], []
+    for i, word in enumerate(words):
+        value = i > 0 and words[i - 1].startswith("--") and "=" not in words[i - 1]
+        (options if word.startswith("-") or value else plain).append(word)
+    rest = [json.dumps(plain[before:])] if plain[before:] else []
+    return [*plain[:before], *rest, *options]
 
 
 def whole_numbers(option: str, text: str | None) -> list[int] | None:

@@ -21,6 +21,7 @@ __all__ = [
     "confusion_matrix",
     "f1",
     "interval",
+    "macro_f1",
     "per_class",
     "per_label",
     "rank",
@@ -42,7 +43,7 @@ def class_scores(
     if probabilities.shape[1] > 5:
         scores["top5"] = float((ranks < 5).mean())
     matrix = confusion_matrix(probabilities.argmax(1), labels, probabilities.shape[1])
-    return scores | {"macro_f1": _macro_f1(matrix)}
+    return scores | {"macro_f1": macro_f1(matrix)}
 
 
 def several_scores(
@@ -182,7 +183,7 @@ def _rows(names: Sequence[str], right: np.ndarray, wrong: np.ndarray, missed: np
     return [ClassRow(*row) for row in zip(names, *(column.tolist() for column in columns), strict=True)]
 
 
-def _macro_f1(matrix: Int[np.ndarray, "class class"]) -> float:
+def macro_f1(matrix: Int[np.ndarray, "class class"]) -> float:
     """The mean F1 of the classes that are there or were said."""
     right, said, count = matrix.diagonal(), matrix.sum(0), matrix.sum(1)
     return _mean(f1(right, said - right, count - right)[said + count > 0])

@@ -7,11 +7,13 @@ from typing import Any
 from qkv.errors import RunError
 from qkv.tasks.settings import family
 
-__all__ = ["OPENED", "load"]
+__all__ = ["OPENED", "load", "require_run"]
 
 # What opens the runs of a family (see `qkv.tasks.settings.family`): a class with ``load(folder, device)``.
 OPENED = {
     "translate": "qkv.tasks.translator:Translator",
+    "classify pictures": "qkv.tasks.picture_classifier:PictureClassifier",
+    "regress pictures": "qkv.tasks.picture_classifier:PictureClassifier",
 }
 
 
@@ -21,6 +23,16 @@ def load(folder: str | Path, device: str | None = None) -> Any:
     Raises:
         RunError: there is no finished run there.
     """
+    folder = Path(folder)
+    require_run(folder)
+    if (what := family(folder)) not in OPENED:
+        raise RunError(f"a run of the task {what!r}", expected=", ".join(OPENED), remedy="use a newer qkv", file=folder)
+    module, cls = OPENED[what].split(":")
+    return getattr(importlib.import_module(module), cls).load(folder, device)
+
+
+def require_run(folder: str | Path) -> None:
+    """Raise RunError if there is no finished run in a folder."""
     folder = Path(folder)
     if not (folder / "model.json").is_file():
         unfinished = (folder / "run.yaml").is_file()
@@ -32,7 +44,3 @@ def load(folder: str | Path, device: str | None = None) -> Any:
             else "train one with: qkv train",
             file=folder,
         )
-    if (what := family(folder)) not in OPENED:
-        raise RunError(f"a run of the task {what!r}", expected=", ".join(OPENED), remedy="use a newer qkv", file=folder)
-    module, cls = OPENED[what].split(":")
-    return getattr(importlib.import_module(module), cls).load(folder, device)

@@ -1,0 +1,49 @@
+"""``qkv classify`` of pictures: a row each."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qkv.cli.verb import run_verb
+
+__all__ = ["main"]
+
+EXAMPLES = """examples:
+  qkv classify runs/birds photo.jpg
+  qkv classify runs/birds photo.jpg more/ --top 3
+  qkv classify runs/birds archive/ --out classes.csv       # stopped or killed: give it again, and it goes on
+  qkv classify runs/birds archive/ --out classes.jsonl --top 5
+"""
+
+
+def classify(
+    run: Path,
+    pictures: list[str],
+    *,
+    top: int | None = None,
+    out: Path | None = None,
+    batch: int = 64,
+    device: str | None = None,
+    threads: int | None = None,
+) -> None:
+    """Tell the classes of pictures, with their probabilities; one that cannot be read gets a marked row.
+
+    Args:
+        run: the folder of a trained run.
+        pictures: files, and folders of them.
+        top: likeliest classes to tell of a picture: 5 on the terminal and all in a .jsonl if not given. A .csv has a
+            column for each class.
+        out: a .csv or .jsonl file to write instead of printing; until it is whole it is called OUT.partial.
+        batch: pictures at a time.
+        device: cpu, cuda, mps ...
+        threads: CPU threads.
+    """
+    from qkv.cli.devices import prepare_device
+    from qkv.cli.pictures import answer_all
+    from qkv.tasks.load import load
+
+    answer_all(load(run, prepare_device(device, threads)), pictures, top, out, batch)
+
+
+def main(argv: Sequence[str]) -> int:
+    run_verb(classify, "classify", argv, EXAMPLES)
+    return 0

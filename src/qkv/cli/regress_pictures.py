@@ -1,0 +1,44 @@
+"""``qkv regress`` of pictures: a row each."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from qkv.cli.verb import run_verb
+
+__all__ = ["main"]
+
+EXAMPLES = """examples:
+  qkv regress runs/age face.jpg
+  qkv regress runs/age faces/ --out ages.csv       # stopped or killed: give it again, and it goes on
+"""
+
+
+def regress(
+    run: Path,
+    pictures: list[str],
+    *,
+    out: Path | None = None,
+    batch: int = 64,
+    device: str | None = None,
+    threads: int | None = None,
+) -> None:
+    """Tell the numbers of pictures, in the unit of the training targets; one that cannot be read gets a marked row.
+
+    Args:
+        run: the folder of a trained run.
+        pictures: files, and folders of them.
+        out: a .csv or .jsonl file to write instead of printing; until it is whole it is called OUT.partial.
+        batch: pictures at a time.
+        device: cpu, cuda, mps ...
+        threads: CPU threads.
+    """
+    from qkv.cli.devices import prepare_device
+    from qkv.cli.pictures import answer_all
+    from qkv.tasks.load import load
+
+    answer_all(load(run, prepare_device(device, threads)), pictures, None, out, batch)
+
+
+def main(argv: Sequence[str]) -> int:
+    run_verb(regress, "regress", argv, EXAMPLES)
+    return 0

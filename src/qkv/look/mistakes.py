@@ -1,0 +1,106 @@
+"""One offline page of the pictures that a model was most wrong about: what is true, what it said, where it looked."""
+
+import base64
+import html
+import io
+import re
+from collections.abc import Callable
+from importlib.resources import files
+from pathlib import Path
+
+import numpy as np
+from jaxtyping import Float, UInt8
+from PIL import Image
+
+from qkv.store import write_text
+from qkv.tasks.evaluate_pictures import Mistake, PictureEvaluation
+
+__all__ = ["Looked", "mistakes_page", "write_mistakes"]
+
+SMALL = 96  # pixels up to which a picture is drawn in squares
+DARK = 0.15  # how much of a picture's light is left where nobody looked
+BARS = 5
+
+# What a model looked at in a picture, as some captions with a weight for each cell of a grid, whatever their scale.
+Looked = Callable[[Mistake], list[tuple[str, Float[np.ndarray, "row column"]]]]
+
+
+def write_mistakes(path: Path, evaluation: PictureEvaluation, looked: Looked | None = None) -> None:
+    """Write `mistakes_page` to a file."""
+    write_text(Path(path), mistakes_page(evaluation, looked))
+
+
+def mistakes_page(evaluation: PictureEvaluation, looked: Looked | None = None) -> str:
+    """The page: a card for each of ``evaluation.mistakes``, the worst first.
+
+    Args:
+        looked: what to show beside a picture: it is drawn light where the weights are.
+    """
+    scores = "  ".join(f"{name} {value:.4g}" for name, value in evaluation.scores.items())
+    count = len(evaluation.mistakes)
+    parts = {
+        "title": f"{count} worst mistakes of {evaluation.pictures:,} pictures, {evaluation.where}",
+        "style": _packaged("page.css"),
+        "scores": html.escape(scores if count else f"{scores}  There is no mistake."),
+        "cards": "\n".join(_card(mistake, looked(mistake) if looked else []) for mistake in evaluation.mistakes),
+    }
+    parts["title"] = html.escape(parts["title"].encode("utf-8", "replace").decode())
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _packaged("mistakes.html"))
+
+
+def _card(mistake: Mistake, looks: list[tuple[str, np.ndarray]]) -> str:
+    answer = mistake.answer
+    name = html.escape(answer.name.encode("utf-8", "replace").decode())
+    if answer.number is not None:
+        said, bars = f"{answer.number:g}", ""
+    else:
+        said, bars = answer.label or "none", _bars(mistake)
+    figures = [_figure(mistake.pixels, "")]
+    figures += [_figure(_lit(mistake.pixels, cells), caption) for caption, cells in looks]
+    return (
+        f'<section class="card"><p class="name">{name}</p>'
+        f'<p>it is <span class="true">{html.escape(mistake.truth or "none")}</span>, '
+        f'it said <span class="said">{html.escape(said)}</span></p>'
+        f'<div class="pictures">{"".join(figures)}</div>{bars}</section>'
+    )
+
+
+def _bars(mistake: Mistake) -> str:
+    """The likeliest classes, and the true ones among them or after them."""
+    answer, true = mistake.answer, set(mistake.labels)
+    shown = dict(answer.top(BARS))
+    for name, chance in answer.top(len(answer.classes)):
+        if name in true:
+            shown.setdefault(name, chance)
+    rows = [
+        f"<span>{html.escape(name)}</span>"
+        f'<i{" class=is-true" if name in true else ""} style="width:{max(100 * chance, 0.5):.1f}%"></i>'
+        f"<span>{chance:.3f}</span>"
+        for name, chance in shown.items()
+    ]
+    return f'<div class="bars">{"".join(rows)}</div>'
+
+
+def _figure(pixels: UInt8[np.ndarray, "height width 3"], caption: str) -> str:
+    file = io.BytesIO()
+    Image.fromarray(pixels).save(file, "PNG")
+    source = base64.b64encode(file.getvalue()).decode()
+    small = ' class="small"' if max(pixels.shape[:2]) <= SMALL else ""
+    text = html.escape(caption)
+    below = f"<figcaption>{text}</figcaption>" if caption else ""
+    return f'<figure{small}><img src="data:image/png;base64,{source}" alt="{text}">{below}</figure>'
+
+
+def _lit(
+    pixels: UInt8[np.ndarray, "height width 3"], cells: Float[np.ndarray, "row column"]
+) -> UInt8[np.ndarray, "height width 3"]:
+    """The picture as bright as the weights of its cells, the largest of which is full light."""
+    height, width = pixels.shape[:2]
+    rows = np.arange(height) * cells.shape[0] // height
+    columns = np.arange(width) * cells.shape[1] // width
+    light = np.nan_to_num(cells).clip(0) / max(float(np.nanmax(cells)), 1e-12)
+    return (pixels * (DARK + (1 - DARK) * light[rows][:, columns, None])).astype(np.uint8)
+
+
+def _packaged(name: str) -> str:
+    return files("qkv.look").joinpath(name).read_text(encoding="utf-8")
