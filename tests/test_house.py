@@ -40,7 +40,7 @@ ALLOWED = {
     "look.mistakes": ("store", "tasks", "look"),
     "look": ("axis", "errors", "tasks"),
     "train": ("errors", "models", "store", "tasks"),
-    "studies": ("data", "errors", "look", "models", "store", "tasks", "train"),
+    "studies": ("data", "errors", "layers", "look", "models", "store", "tasks", "train"),
     "demo": ("data", "look", "store", "tasks", "train"),
     "cli": ("data", "decode", "demo", "errors", "look", "store", "studies", "tasks", "train", "weights", "models"),
     "__main__": ("cli",),

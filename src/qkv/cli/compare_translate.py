@@ -44,9 +44,8 @@ def main(argv: Sequence[str]) -> int:
     from qkv.studies.report import rows, write_report
 
     gold = Path(own["gold_align"]) if own["gold_align"] else None
-    study = compare(
-        run, chosen(own["rungs"]), whole_number("seeds", own["seeds"], 1), gold, whole_number("beam", own["beam"], 1)
-    )
+    seeds, beam = (whole_number(name, own[name], 1) for name in ("seeds", "beam"))
+    study = compare(run, chosen(own["rungs"]), seeds, gold, beam)
     if study.results:
         print_table(rows(study))
         print(f"see it all: {write_report(study)}")

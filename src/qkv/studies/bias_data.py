@@ -108,7 +108,7 @@ def rearrangement(order: str, size: int, seed: int) -> Callable[[Pixels], Pixels
 
 
 def _drawn(size: int, most: int, seed: int) -> Iterator[tuple[str, str, Pixels]]:
-    drawing = shapes(seed, size=size, patch=size // 4)
+    drawing = shapes(seed, size=size, patch=max(8, size // 4))
     for part, count in {"train": most, **DRAWN}.items():
         for shape in islice(drawing, count):
             yield part, MARKS[shape.label], shape.pixels
