@@ -1,4 +1,6 @@
-"""Our own vocabulary: BPE, unigram, words or characters, learned from the user's text and unable to meet an unknown.
+"""Our own vocabulary: BPE, WordPiece, unigram, words or characters, learned from the user's text.
+
+It is unable to meet an unknown.
 
 How it is safe by construction rather than by escaping rules:
 
@@ -24,12 +26,12 @@ from typing import Literal
 
 from qkv.axis import Tokens
 from qkv.data.bpe_dropout import Merges, segment
-from qkv.data.normalise import Normaliser, clean
+from qkv.data.normalise import Normaliser, clean, raw_spans
 from qkv.errors import ConfigError, DataError
 
 __all__ = ["Kind", "Subwords", "default_words"]
 
-Kind = Literal["bpe", "unigram", "word", "character"]
+Kind = Literal["bpe", "unigram", "word", "character", "wordpiece"]
 
 PAD, START, END = 0, 1, 2
 MARKS = ("<pad>", "<s>", "</s>")
@@ -37,6 +39,7 @@ ASCII = frozenset(map(chr, range(0x21, 0x7F)))
 BYTE = 0x10FF00  # byte b is spelled chr(BYTE + b); ASCII is in every alphabet, so only 0x80 to 0xFF are needed
 BYTES = tuple(chr(BYTE + byte) for byte in range(0x80, 0x100))
 RARE = 3  # a character seen less often is spelled by its bytes
+LONGEST = 64  # characters of a word that WordPiece looks at together: it tries every end of a piece
 CHUNK = 4096  # texts handed to the tokenizer at once: its results are bulky
 
 # A word with the blank before it; scripts apart (API는 -> API, 는), digits one by one, punctuation in runs.
@@ -117,6 +120,21 @@ class Subwords:
             found = self.tokenizer.encode_batch_fast(mapped[begin : begin + CHUNK], add_special_tokens=False)
             rows.extend([i + len(MARKS) for i in encoding.ids] for encoding in found)
         return rows
+
+    def locate(self, text: str, inside: bool = False) -> tuple[list[int], list[tuple[int, int]]]:
+        """Ids of the pieces of a text, and the ``(start, end)`` of each in the text as it was given.
+
+        ``inside``: the text stands right after something, with no blank between.
+        """
+        mapped = self._map(self.normalise(text))[inside:]
+        ids = [i + len(MARKS) for i in self.tokenizer.encode(mapped, add_special_tokens=False).ids]
+        places = raw_spans(self.normalise, text)
+        spans = self.tokens(ids).spans
+        return ids, [(places[start][0], places[end - 1][1]) if end > start else (0, 0) for start, end in spans]
+
+    def opens_word(self, i: int) -> bool:
+        """Whether the piece stands at the beginning of a word."""
+        return self._pieces[i].startswith(" ")
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of any ids as one line; marks stand for nothing; bytes that are no character give U+FFFD."""
@@ -293,6 +311,21 @@ def _learn_bpe(mapped: Iterable[str], words: int, letters: list[str]):
     return tokenizer
 
 
+def _learn_wordpieces(mapped: Iterable[str], words: int, letters: list[str]):
+    """The pieces of BPE, of which the longest that fits is taken first (Wu et al. 2016, section 4.1, as in BERT)."""
+    from tokenizers import Regex, models, pre_tokenizers
+
+    vocabulary = _learn_bpe(mapped, words, letters).get_vocab()
+    # No character is unknown to it, so its unknown piece never comes; a blank opens a word, so nothing else marks it.
+    model = models.WordPiece(
+        vocab=vocabulary, unk_token=letters[0], continuing_subword_prefix="", max_input_chars_per_word=2 * LONGEST
+    )
+    tokenizer = _tokenizer(model)
+    pieces = pre_tokenizers.Split(Regex(f"[\\s\\S]{{1,{LONGEST}}}"), "isolated")
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence([tokenizer.pre_tokenizer, pieces])
+    return tokenizer
+
+
 def _learn_words(mapped: Iterable[str], words: int, letters: list[str]):
     """Whole words, most frequent first; any other word is spelled by its characters.
 
@@ -363,4 +396,7 @@ def _learn_unigram(mapped: Iterable[str], words: int, letters: list[str]):
     return _tokenizer(models.Unigram(scored, unk_id=None, byte_fallback=False))
 
 
-_LEARN = {"bpe": _learn_bpe, "unigram": _learn_unigram, "word": _learn_words, "character": _learn_characters}
+_LEARN = {
+    "bpe": _learn_bpe, "unigram": _learn_unigram, "word": _learn_words, "character": _learn_characters,
+    "wordpiece": _learn_wordpieces,
+}  # fmt: skip
