@@ -9,9 +9,12 @@ from torch import Tensor, nn
 from qkv.errors import DataError
 from qkv.layers.dropout import Dropout
 from qkv.layers.linear import Linear
-from qkv.layers.position import LearnedGrid
+from qkv.layers.norm import LayerNorm
+from qkv.layers.position import Learned, LearnedGrid
 
-__all__ = ["ExtraTokens", "PatchEmbedding", "PatchMerging", "Patches", "TokenEmbedding", "word_table"]
+__all__ = [
+    "ExtraTokens", "PatchEmbedding", "PatchMerging", "Patches", "SegmentEmbedding", "TokenEmbedding", "word_table",
+]  # fmt: skip
 
 
 def word_table(words: int, dim: int) -> nn.Embedding:
@@ -50,6 +53,37 @@ class TokenEmbedding(nn.Module):
             else:
                 vectors = self.join(torch.cat([vectors, rows.expand_as(vectors)], -1))
         return self.dropout(vectors)
+
+
+class SegmentEmbedding(nn.Module):
+    """The vectors of a token, of its position and of its segment, added and normed (Devlin et al. 2019, figure 2).
+
+    Args:
+        words: how many token vectors.
+        dim: width of a vector.
+        longest: how many positions are learned.
+        segments: how many kinds of segment; 0 for a model that knows none.
+        dropout: of the normed sum.
+        eps: of the norm.
+    """
+
+    def __init__(self, words: int, dim: int, longest: int, segments: int, dropout: float = 0.0, eps: float = 1e-12):
+        super().__init__()
+        self.words, self.position = nn.Embedding(words, dim), Learned(dim, longest)
+        self.segments = nn.Embedding(segments, dim) if segments else None
+        self.norm, self.dropout = LayerNorm(dim, eps), Dropout(dropout)
+        for table in (self.words, self.segments):
+            if table is not None:
+                nn.init.normal_(table.weight, std=0.02)
+
+    def forward(
+        self, tokens: Int[Tensor, "batch token"], segments: Int[Tensor, "batch token"] | None = None
+    ) -> Float[Tensor, "batch token dim"]:
+        """Vectors of tokens; they are of the first segment where none is said."""
+        vectors = self.words(tokens) + self.position(0, tokens.shape[1])
+        if self.segments is not None:
+            vectors = vectors + (self.segments.weight[0] if segments is None else self.segments(segments))
+        return self.dropout(self.norm(vectors))
 
 
 class Patches(nn.Module):
