@@ -1,27 +1,27 @@
-"""Our image models against tensors of timm and torchvision, with the same weights: logits, attention maps, names."""
+"""Our image models against tensors of timm and torchvision, imported from a file of theirs: logits, maps, and back."""
 
+import tempfile
 from pathlib import Path
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from qkv.errors import RunError
 from qkv.layers.window import Windows
 from qkv.look.trace import trace
 from qkv.models.mixer import Mixer, MixerConfig
-from qkv.models.mixer_names import mixer
 from qkv.models.resnet import ResNet, ResNetConfig
-from qkv.models.resnet_names import resnet
-from qkv.models.saved import fill, fill_but_head
+from qkv.models.saved import build, fill_but_head, load_model
 from qkv.models.swin import Swin, SwinConfig
-from qkv.models.swin_names import swin
 from qkv.models.vit import ViT, ViTConfig
-from qkv.models.vit_names import vit
+from qkv.tasks.settings import read_settings
+from qkv.weights.image_shapes import LAYOUTS
+from qkv.weights.images import export_images, import_images
 
 GOLDEN = Path(__file__).parent.parent / "golden"
-NAMES = {ViT: vit, Swin: swin, Mixer: mixer, ResNet: resnet}
+MODELS = {ViT: "vit", Swin: "swin", Mixer: "mixer", ResNet: "resnet"}
 VIT = dict(classes=5, image=(32, 32), patch=8, dim=32, depth=2, heads=4, hidden=128)
 SWIN = dict(classes=5, window=4, dim=16, depths=(2, 2), heads=(2, 4))
 RESNET = dict(classes=5, widths=(8, 16, 24, 32))
@@ -30,7 +30,7 @@ FILES = {
     "timm_vit_avg": (ViT, ViTConfig(**VIT, pool="mean")),
     "timm_vit_rect": (ViT, ViTConfig(**VIT)),
     "timm_deit_distilled": (ViT, ViTConfig(**VIT, distilled=True)),
-    "torchvision_vit": (ViT, ViTConfig(**{**VIT, "hidden": 64})),
+    "torchvision_vit": (ViT, ViTConfig(**{**VIT, "hidden": 64}, resampling="torchvision")),
     "timm_swin": (Swin, SwinConfig(**SWIN)),
     "timm_swin_odd": (Swin, SwinConfig(**SWIN)),
     "torchvision_swin": (Swin, SwinConfig(**SWIN)),
@@ -50,15 +50,22 @@ def read(name: str) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
 
 def names(name: str):
     cls, config = FILES[name]
-    return NAMES[cls](name.partition("_")[0], config)
+    return LAYOUTS[MODELS[cls]](name.partition("_")[0], config)
+
+
+def imported(name: str, folder: Path, **options) -> tuple[Path, list[str]]:
+    """The run that is made of a file with these weights alone, and what the user is told."""
+    save_file(read(name)[0], folder / "weights.safetensors")
+    known = {"heads": 4, "scaling": "half"} if FILES[name][0] is ViT else {}
+    origin, run = name.partition("_")[0], folder / "run"
+    return run, import_images(origin, str(folder / "weights.safetensors"), run, **known, **options)
 
 
 def load(name: str) -> tuple[nn.Module, dict[str, Tensor]]:
-    cls, config = FILES[name]
-    state, told = read(name)
-    model = cls(config)
-    fill(model, names(name).load(state), GOLDEN)
-    return model.eval(), told
+    with tempfile.TemporaryDirectory() as folder:
+        model = load_model(imported(name, Path(folder))[0])
+    assert model.config == FILES[name][1]
+    return model, read(name)[1]
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if not name.startswith("timm_swin")])
@@ -82,28 +89,30 @@ def test_attention_maps(name):
 
 
 @every_file
-def test_names_there_and_back(name):
-    state, _ = read(name)
-    layout = names(name)
-    ours = layout.load(state)
-    back = layout.save(ours)
-    assert {key for key in state if key not in back} == {key for key in state if "relative_position_index" in key}
-    assert all(torch.equal(tensor, state[key]) for key, tensor in back.items())
-    again = layout.load(back)
-    assert again.keys() == ours.keys() and all(torch.equal(again[key], ours[key]) for key in ours)
+def test_what_is_exported_is_what_was_imported(name, tmp_path):
+    run, lines = imported(name, tmp_path)
+    assert lines[-1].startswith("all ") and lines[0].endswith(" 5 classes")
+    settings = read_settings(run)
+    assert (settings["task"], settings["kind"], settings["origin"]) == ("classify", "pictures", name.partition("_")[0])
+    export_images(run, tmp_path / "back.safetensors")
+    back, state = load_file(tmp_path / "back.safetensors"), read(name)[0]
+    assert back.keys() == state.keys() and all(torch.equal(tensor, state[key]) for key, tensor in back.items())
 
 
 @every_file
-def test_for_other_classes_the_head_is_new_and_all_else_is_loaded(name):
+def test_for_other_classes_the_head_is_new_and_all_else_is_loaded(name, tmp_path):
     cls, config = FILES[name]
-    model = cls(type(config)(**{**vars(config), "classes": 9}))
-    before = {key: tensor.clone() for key, tensor in model.state_dict().items()}
-    theirs = names(name).load(read(name)[0])
-    new = fill_but_head(model, theirs, GOLDEN)
     heads = ["head.output", "distilled_head.output"][: 1 + getattr(config, "distilled", False)]
-    assert new == [f"{head}.{part}" for head in heads for part in ("weight", "bias")]
+    new = [f"{head}.{part}" for head in heads for part in ("weight", "bias")]
+    theirs = names(name).load(read(name)[0])
+    run, lines = imported(name, tmp_path, classes="9")
+    model = load_model(run)
+    assert model.config.classes == 9
+    told = f"new, to be learned: {', '.join(new)}; the other {len(theirs) - len(new)} tensors are loaded"
+    assert lines[-1] == told
     for key, tensor in model.state_dict().items():
-        assert torch.equal(tensor, before[key] if key in new else theirs[key]), key
+        assert (tensor.shape[0] == 9) if key in new else torch.equal(tensor, theirs[key]), key
+    model = build(MODELS[cls], config)
     with pytest.raises(RunError, match=r"has no '(norm|stem)"):
         fill_but_head(model, {key: t for key, t in theirs.items() if not key.startswith(("norm", "stem"))}, GOLDEN)
 

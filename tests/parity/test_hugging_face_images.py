@@ -1,4 +1,4 @@
-"""Our image models against those of transformers, tiny and random: logits, attention maps, and their files."""
+"""Our image models and those of transformers, tiny and random, imported from their folders: logits, maps, and back."""
 
 from pathlib import Path
 
@@ -7,14 +7,12 @@ import torch
 from torch import nn
 
 from qkv.look.trace import trace
-from qkv.models.resnet import ResNet, ResNetConfig
-from qkv.models.resnet_names import resnet
-from qkv.models.saved import fill
-from qkv.models.swin import Swin, SwinConfig
-from qkv.models.swin_names import swin
-from qkv.models.vit import ViT, ViTConfig
-from qkv.models.vit_names import vit
+from qkv.models.resnet import ResNetConfig
+from qkv.models.saved import load_model
+from qkv.models.swin import SwinConfig
+from qkv.models.vit import ViTConfig
 from qkv.store import read_tensors
+from qkv.weights.images import export_images, import_hf
 from samples import tensor
 
 transformers = pytest.importorskip("transformers")
@@ -42,20 +40,24 @@ def randomised(model: nn.Module, seed: int) -> nn.Module:
     return model.eval()
 
 
-def file_of(model: nn.Module, folder: Path) -> dict[str, torch.Tensor]:
-    """The tensors of a model as it is published."""
-    model.save_pretrained(folder)
-    return read_tensors(folder / "model.safetensors")[0]
-
-
-def ours_of(cls, config, layout, theirs: nn.Module, folder: Path) -> nn.Module:
-    """Our model with their weights; on the way, their file is made again of ours."""
-    published = file_of(theirs, folder)
-    model = cls(config)
-    fill(model, layout.load(published), folder)
-    back = layout.save(model.state_dict())
+def ours_of(config, theirs: nn.Module, folder: Path) -> nn.Module:
+    """Our model, imported from their folder; exported again it has the same tensors, and transformers says the same."""
+    theirs.save_pretrained(folder / "theirs")
+    import_hf(str(folder / "theirs"), folder / "run", scaling="half")
+    model = load_model(folder / "run")
+    assert model.config == config
+    export_images(folder / "run", folder / "again")
+    back, published = (read_tensors(folder / name / "model.safetensors")[0] for name in ("again", "theirs"))
     assert back.keys() == published.keys() and all(torch.equal(back[key], published[key]) for key in back)
-    return model.eval()
+    again, image = (
+        transformers.AutoModelForImageClassification.from_pretrained(folder / "again"),
+        tensor(0, 2, 3, 32, 32),
+    )
+    if "Teacher" in type(theirs).__name__:  # "auto" takes the class that leaves the second head out
+        again = type(theirs).from_pretrained(folder / "again")
+    with torch.no_grad():
+        torch.testing.assert_close(again.eval()(image).logits, theirs(image).logits, atol=1e-6, rtol=0)
+    return model
 
 
 def compare(ours: nn.Module, theirs: nn.Module, image: torch.Tensor, **settings) -> None:
@@ -72,7 +74,7 @@ def compare(ours: nn.Module, theirs: nn.Module, image: torch.Tensor, **settings)
 def test_vit(tmp_path):
     config = ViTConfig(**VIT)
     theirs = randomised(transformers.ViTForImageClassification(transformers.ViTConfig(**SHAPE)), 1)
-    ours = ours_of(ViT, config, vit("hf", config), theirs, tmp_path)
+    ours = ours_of(config, theirs, tmp_path)
     compare(ours, theirs, tensor(0, 2, 3, 32, 32))
     compare(ours, theirs, tensor(0, 2, 3, 24, 48), interpolate_pos_encoding=True)
 
@@ -80,7 +82,7 @@ def test_vit(tmp_path):
 def test_deit(tmp_path):
     config = ViTConfig(**VIT, distilled=True)
     theirs = transformers.DeiTForImageClassificationWithTeacher(transformers.DeiTConfig(**SHAPE))
-    ours = ours_of(ViT, config, vit("hf", config), randomised(theirs, 2), tmp_path)
+    ours = ours_of(config, randomised(theirs, 2), tmp_path)
     compare(ours, theirs, tensor(0, 2, 3, 32, 32))
 
 
@@ -92,7 +94,7 @@ def test_swin(tmp_path, size):
         attn_implementation="eager",
     )  # fmt: skip
     theirs = randomised(transformers.SwinForImageClassification(theirs), 3)
-    ours, image = ours_of(Swin, config, swin("hf", config), theirs, tmp_path), tensor(0, 2, 3, *size)
+    ours, image = ours_of(config, theirs, tmp_path), tensor(0, 2, 3, *size)
     with torch.no_grad(), trace(ours, axes=ours.axes(image)) as seen:
         found = ours(image)
     with torch.no_grad():
@@ -132,7 +134,7 @@ def test_resnet(tmp_path, block):
         num_labels=5,
     )  # fmt: skip
     theirs = randomised(transformers.ResNetForImageClassification(theirs), 4)
-    ours = ours_of(ResNet, config, resnet("hf", config), theirs, tmp_path)
+    ours = ours_of(config, theirs, tmp_path)
     image = tensor(0, 2, 3, 40, 56)
     with torch.no_grad():
         torch.testing.assert_close(ours(image), theirs(image).logits, atol=1e-4, rtol=0)

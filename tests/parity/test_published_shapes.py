@@ -7,13 +7,9 @@ import pytest
 import torch
 
 from qkv import models
-from qkv.models.mixer_names import mixer
-from qkv.models.resnet_names import resnet
-from qkv.models.swin_names import swin
-from qkv.models.vit_names import vit
+from qkv.weights.image_shapes import LAYOUTS, ours_of, recognise
 
 SHAPES = json.loads((Path(__file__).parent.parent / "golden" / "published_shapes.json").read_text())
-NAMES = {"vit": vit, "swin": swin, "mixer": mixer, "resnet": resnet}
 PUBLISHED = {  # name -> model, size, and what the size does not say
     "timm/vit_tiny_patch16_224": ("vit", "tiny", {}),
     "timm/vit_small_patch16_224": ("vit", "small", {}),
@@ -41,14 +37,14 @@ def test_names_and_shapes(published):
     name, size, changes = PUBLISHED[published]
     cls = models.find(name)
     config = cls.Config(classes=1000, **{**cls.SIZES[size], **changes})
-    layout = NAMES[name](published.partition("/")[0], config)
+    origin = published.partition("/")[0]
+    layout = LAYOUTS[name](origin, config)
     with torch.device("meta"):
         ours = cls(config).state_dict()
         theirs = {key: torch.empty(shape) for key, shape in SHAPES[published].items()}
-    computed = {key for key in theirs if "relative_position_index" in key}  # by us too, from the window's size
     saved = layout.save(ours)
-    assert {key: tensor.shape for key, tensor in saved.items()} == {
-        key: tensor.shape for key, tensor in theirs.items() if key not in computed
-    }
-    loaded = layout.load(theirs)
+    assert {key: tensor.shape for key, tensor in saved.items()} == {key: t.shape for key, t in theirs.items()}
+    assert recognise(theirs, origin) == name
+    told, loaded = ours_of(name, origin, theirs)
+    assert told == config
     assert {key: tensor.shape for key, tensor in loaded.items()} == {key: t.shape for key, t in ours.items()}

@@ -8,19 +8,18 @@ Nothing that is read here can run code.
 
 from collections.abc import Mapping
 from pathlib import Path
-from pickle import UnpicklingError
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from qkv.data.codec import Codec
 from qkv.data.sentencepieces import SentencePieces
 from qkv.errors import RunError
 from qkv.models.saved import build, fill, load_model, save_model
 from qkv.models.transformer_names import marian, marian_config, marian_config_of
-from qkv.store import read_json, read_tensors, write_json, write_tensors
+from qkv.store import read_json, write_json, write_tensors
 from qkv.tasks.settings import read_settings, write_settings
+from qkv.weights.files import find_published, read_weights
 
 __all__ = ["export_marian", "import_marian"]
 
@@ -111,47 +110,6 @@ def export_marian(run: str | Path, out: str | Path) -> None:
     (out / "source.spm").write_bytes(codec.source.model)
     (out / "target.spm").write_bytes(codec.target.model)
     write_tensors(out / "model.safetensors", marian(model.config.tie).save(model.state_dict()), {"format": "pt"})
-
-
-def find_published(name: str, files: tuple[str, ...]) -> Path:
-    """The folder of this name here, or else a copy of ``files`` of the model of this name on the Hugging Face hub.
-
-    Raises:
-        RunError: there is no such folder, and the hub has no such model or cannot be reached.
-    """
-    if Path(name).is_dir():
-        return Path(name)
-    if name.count("/") != 1 or name.startswith((".", "/", "~")):
-        raise RunError(f"there is no folder {name}", remedy="give a folder, or a name on the hub: owner/name")
-    from huggingface_hub import errors, snapshot_download
-
-    try:
-        return Path(snapshot_download(name, allow_patterns=list(files)))
-    except (errors.RepositoryNotFoundError, errors.HFValidationError):
-        raise RunError(f"there is no folder {name}, and the Hugging Face hub has no such model") from None
-    except (errors.LocalEntryNotFoundError, errors.HfHubHTTPError, OSError) as error:
-        reason = str(error).partition("\n")[0]
-        raise RunError(
-            f"there is no folder {name}, and the Hugging Face hub cannot be reached ({reason})",
-            remedy="download the model's files on a machine that is online, and give their folder",
-        ) from None
-
-
-def read_weights(folder: Path) -> dict[str, Tensor]:
-    """The tensors of ``model.safetensors``, or else of ``pytorch_model.bin``, read as plain tensors only."""
-    if (folder / "model.safetensors").is_file():
-        return read_tensors(folder / "model.safetensors")[0]
-    pickled = folder / "pytorch_model.bin"
-    if not pickled.is_file():
-        raise RunError("there is no model.safetensors and no pytorch_model.bin", file=folder)
-    try:
-        weights = torch.load(pickled, map_location="cpu", weights_only=True)
-    except (UnpicklingError, RuntimeError, EOFError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise RunError(f"holds more than tensors, or is broken, and was not read ({reason})", file=pickled) from None
-    if not isinstance(weights, Mapping) or not all(isinstance(tensor, Tensor) for tensor in weights.values()):
-        raise RunError("is no table of tensors", file=pickled)
-    return dict(weights)
 
 
 def _read_codec(folder: Path, config: Mapping[str, Any]) -> Codec:
