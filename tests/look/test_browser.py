@@ -1,9 +1,10 @@
 """The page in a browser: pointing, keys, light and dark, 512 tokens; nothing is fetched and nothing goes wrong."""
 
-import shutil
 import time
+from functools import partial
 
 import pytest
+from browsing import until, wait_for
 from traces import a_trace, korean_english, long_trace, tokens
 
 from qkv.axis import Tokens
@@ -11,69 +12,16 @@ from qkv.look.alignment import Reader
 from qkv.look.page import write_page
 from qkv.look.record import Map, Trace
 
-BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-ARGUMENTS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 pytestmark = pytest.mark.timeout(300)
 
 
-@pytest.fixture(scope="module")
-def browser():
-    sync_api = pytest.importorskip("playwright.sync_api", reason="no browser: playwright is not installed")
-    path = next(filter(None, map(shutil.which, BROWSERS)), None)
-    if path is None:
-        pytest.skip(f"no browser: none of {', '.join(BROWSERS)} is installed")
-    with sync_api.sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
-        yield browser
-        browser.close()
-
-
 @pytest.fixture
-def show(browser, tmp_path):
-    """Opens the page of some traces; at the end nothing may have been asked for, nor gone wrong."""
-    wrong, asked, opened = [], [], []
-
-    def open_page(traces, size=(1280, 1100), **context):
-        write_page(traces, tmp_path / "look.html")
-        page = browser.new_page(viewport={"width": size[0], "height": size[1]}, **context)
-        opened.append(page)
-        page.on("console", lambda message: wrong.append(message.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto((tmp_path / "look.html").as_uri())
-        page.wait_for_selector("body[data-ready]")
-        return page
-
-    yield open_page
-    for page in opened:
-        page.close()
-    assert wrong == []
-    assert asked == [(tmp_path / "look.html").as_uri()] * len(opened)
+def show(opened_page):
+    return lambda traces, *size, **context: opened_page(partial(write_page, traces), *size, **context)
 
 
 def shown(page) -> str:
     return page.locator("#stage").get_attribute("data-shown")
-
-
-def wait_for(page, condition: str, argument=None) -> None:
-    """Until a function of the page gives true; the page's own policy forbids ``wait_for_function`` to ask twice."""
-    last = time.monotonic() + 30
-    while not page.evaluate(condition, argument):
-        assert time.monotonic() < last, f"never true in the page: {condition} ({argument})"
-        page.wait_for_timeout(10)
-
-
-def until(page, wanted: str) -> None:
-    wait_for(page, "wanted => document.getElementById('stage').dataset.shown === wanted", wanted)
 
 
 def looked_at(page, part: str = "forward") -> list[tuple[str, float]]:

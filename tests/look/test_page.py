@@ -16,8 +16,9 @@ from traces import KOREAN, a_map, a_trace, korean_english, soft, tokens
 from qkv.axis import Tokens
 from qkv.errors import RunError
 from qkv.look.alignment import Reader
-from qkv.look.measures import entropy
-from qkv.look.page import LADDER, _Pack, page
+from qkv.look.measures import entropy, first_rows
+from qkv.look.packing import LADDER
+from qkv.look.page import _Pack, page
 from qkv.look.record import Map, Trace
 
 
@@ -193,3 +194,30 @@ def test_it_shows_itself_in_a_notebook():
     assert tag == "iframe" and attributes["sandbox"] == "allow-scripts"
     assert attributes["srcdoc"].startswith("<!doctype html>")
     assert read(attributes["srcdoc"])[0]["examples"][0]["title"] == "나는 학생이다"
+
+
+def answered(layers: int = 2, heads: int = 2) -> Trace:
+    """The trace of a classifier: self-attention over a text that begins with a mark, and what its answers hang on."""
+    text = tokens(["a"], ["fi", "ne"], ["film"], start=True, end=True)
+    maps = {
+        f"blocks.{i}.attention": [a_map(soft(heads, 6, 6, i), text, text, f"blocks.{i}.attention", "self")]
+        for i in range(layers)
+    }
+    classes = Tokens(("good", "bad"), ((0, 4), (5, 8)), "good bad")
+    for name in ("relevance.attention", "relevance.gradient"):
+        maps[name] = [a_map(soft(1, 2, 6, 9), classes, text, name, "relevance")]
+    return Trace(maps, {"source": text.text, "target": "good 0.9"})
+
+
+def test_an_answer_has_what_it_hangs_on_and_the_first_token_a_row_a_layer():
+    trace = answered(layers=3)
+    (example,) = read(page(trace))[0]["examples"]
+    sections = {section["id"]: section["layers"] for section in example["sections"]}
+    assert [layer["label"] for layer in sections["relevance"]] == ["attention", "gradient"]
+    assert list(sections) == ["encoder", "first", "rollout", "relevance"]
+    (first,) = sections["first"]
+    assert example["axes"][first["query"]]["pieces"] == ["layer 1", "layer 2", "layer 3"]
+    assert first["heads"] == [0, 1] and not sections["relevance"][0]["decoder"]
+    seen = first_rows(trace.select(kind="self"))
+    for layer, map in enumerate(trace.select(kind="self")):
+        assert torch.equal(seen.weights[:, layer], map.weights[:, 0])

@@ -23,7 +23,7 @@ from qkv.look.record import Map, Trace
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["draw", "draw_heads", "grid_figure", "heads_figure", "labels"]
+__all__ = ["FAINT", "INK", "draw", "draw_heads", "grid_figure", "heads_figure", "labels", "save_figure"]
 
 # Families that hold Hangul (and Han, kana), the plainest first; one is enough.
 CJK_FAMILIES = (
@@ -100,14 +100,14 @@ def draw(
         map = replace(map, weights=map.weights[rows], heads=tuple(map.heads[row] for row in rows))
     if map.kind in ("cross", "gradient") and (reading or note.get("reading")) == "unshifted":
         map = as_predicted(map)
-    _save(grid_figure(map, words=words, links=note.get("links", ()) if aligned and words else ()), path)
+    save_figure(grid_figure(map, words=words, links=note.get("links", ()) if aligned and words else ()), path)
 
 
 def draw_heads(trace: Trace, path: str | Path, kind: str | None = None) -> None:
     """Write all heads of all layers of one kind (cross-attention where there is any), a row for each layer."""
     last = _choose(trace, None, kind)
     maps = [maps[0] for maps in trace.values() if maps and maps[0].kind == last.kind and maps[0].causal == last.causal]
-    _save(heads_figure(maps), path)
+    save_figure(heads_figure(maps), path)
 
 
 def grid_figure(map: Map, *, words: bool = True, links: Sequence[Sequence[int]] = ()) -> "Figure":
@@ -252,7 +252,8 @@ def _stack_name(maps: Sequence[Map]) -> str:
     return first if len(maps) == 1 else f"{first} … {last}"
 
 
-def _save(figure: "Figure", path: str | Path) -> None:
+def save_figure(figure: "Figure", path: str | Path) -> None:
+    """Write a figure as ``.svg`` or ``.png``; the same figure always gives the same file."""
     import matplotlib
 
     path = Path(path)

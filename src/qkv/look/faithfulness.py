@@ -23,18 +23,20 @@ Importance = Float[np.ndarray, " position"]
 
 @dataclass(frozen=True)
 class Curve:
-    """Scores while 0, 1, ... n positions are deleted, or inserted, in one order.
+    """Scores while the positions are deleted, or inserted, in one order, step by step.
 
-    ``area`` is insertion's area minus deletion's, each the mean height over the share of positions: the larger, the
-    more of the score hangs on the positions that come first.
+    ``shares`` are how much of them has gone, or come, at each step, from 0 to 1. ``area`` is insertion's area minus
+    deletion's, each the mean height over the share of positions: the larger, the more of the score hangs on the
+    positions that come first.
     """
 
     deletion: Float[np.ndarray, " step"]
     insertion: Float[np.ndarray, " step"]
+    shares: Float[np.ndarray, " step"]
 
     @property
     def area(self) -> float:
-        return _mean_height(self.insertion) - _mean_height(self.deletion)
+        return float(np.trapezoid(self.insertion - self.deletion, self.shares))
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,7 @@ def deletion_insertion(
     samples: int = 99,
     seed: int = 0,
     batch: int = 64,
+    steps: int | None = None,
     level: float = 0.05,
 ) -> Faithfulness:
     """Deletion and insertion curves of ``importance`` against random orders.
@@ -94,6 +97,8 @@ def deletion_insertion(
         baselines: other importances to draw beside it, by name (``{"gradient": ..., "uniform": ...}``).
         samples: how many random orders; with fewer orders than that in all (a short input), every one is tried.
         batch: the most rows given to ``score`` at once. No row is asked for twice.
+        steps: how many steps from the whole input to nothing, of as many positions each as can be; one position at a
+            time if not given.
         level: the largest ``chance`` that is called better than chance.
     """
     importance = np.asarray(importance, dtype=np.float64)
@@ -114,27 +119,26 @@ def deletion_insertion(
         randoms = [draw.permutation(positions) for _ in range(samples)]
     orders = [np.argsort(-values, kind="stable") for values in (importance, *others.values())] + randoms
 
-    removed = np.stack([_removals(order) for order in orders])  # order, step, position
+    counts = np.arange(positions + 1)
+    if steps is not None and steps < positions:
+        counts = np.round(np.linspace(0, positions, max(steps, 1) + 1)).astype(int)
+    removed = np.stack([_removals(order, counts) for order in orders])  # order, step, position
     rows, place = np.unique(removed.reshape(-1, positions), axis=0, return_inverse=True)
     parts = [rows[start : start + batch] for start in range(0, len(rows), batch)]
     scores = [np.asarray(score(part), dtype=np.float64) for part in parts]
     for part, given in zip(parts, scores, strict=True):
         if given.shape != (len(part),):
             raise RunError(f"the score function gave shape {given.shape}", expected=f"({len(part)},), one for each row")
-    along = np.concatenate(scores)[place.reshape(len(orders), 2, positions + 1)]
-    own, *rest = (Curve(deletion, insertion) for deletion, insertion in along)
+    along = np.concatenate(scores)[place.reshape(len(orders), 2, len(counts))]
+    own, *rest = (Curve(deletion, insertion, counts / positions) for deletion, insertion in along)
     named, chances = dict(zip(others, rest, strict=False)), rest[len(others) :]
     reached = sum(curve.area >= own.area - 1e-12 for curve in chances)
     chance = reached / len(chances) if few else (1 + reached) / (1 + len(chances))  # the few hold the order itself
-    return Faithfulness(own, Curve(*along[1 + len(others) :].mean(0)), float(chance), named, level)
+    mean = Curve(*along[1 + len(others) :].mean(0), counts / positions)
+    return Faithfulness(own, mean, float(chance), named, level)
 
 
-def _removals(order: np.ndarray) -> Bool[np.ndarray, "step position"]:
-    """What is removed at each step of the deletion, then of the insertion, of positions in this order."""
-    rank = np.argsort(order)
-    deleted = rank[None, :] < np.arange(len(order) + 1)[:, None]
+def _removals(order: np.ndarray, counts: np.ndarray) -> Bool[np.ndarray, "step position"]:
+    """What is removed at each step of the deletion, then of the insertion, of so many positions in this order."""
+    deleted = np.argsort(order)[None, :] < counts[:, None]
     return np.concatenate([deleted, ~deleted])
-
-
-def _mean_height(curve: np.ndarray) -> float:
-    return float(np.trapezoid(curve, dx=1 / (len(curve) - 1)))

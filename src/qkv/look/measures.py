@@ -1,10 +1,11 @@
-"""Figures about a map: how sharp each head is, how far it looks, what it adds up to over a stack of layers.
+"""Figures about a map: how sharp each head is, how far it looks, what it says between words.
 
-Measures of alignment (`qkv.look.alignment`), of faithfulness (`qkv.look.faithfulness`) and of the difference of two
-records (`qkv.look.diff`) have files of their own and can be had from here too.
+What a stack of layers adds up to (`qkv.look.rollout`) and measures of alignment (`qkv.look.alignment`), of faithfulness
+(`qkv.look.faithfulness`) and of the difference of two records (`qkv.look.diff`) have files of their own and can be had
+from here too.
 """
 
-import re
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from qkv.axis import Axis, Tokens
+from qkv.axis import Grid, Tokens
 from qkv.errors import RunError
 from qkv.look.alignment import (
     Gold,
@@ -27,7 +28,8 @@ from qkv.look.alignment import (
 )
 from qkv.look.diff import Difference, diff
 from qkv.look.faithfulness import Faithfulness, deletion_insertion
-from qkv.look.record import Map, Trace
+from qkv.look.record import Map
+from qkv.look.rollout import rollout, rollouts
 
 __all__ = [
     "Difference",
@@ -41,10 +43,12 @@ __all__ = [
     "diff",
     "distance",
     "entropy",
+    "first_rows",
     "format_pharaoh",
     "max_entropy",
     "merge_words",
     "parse_pharaoh",
+    "pixel_distance",
     "read_pharaoh",
     "rollout",
     "rollouts",
@@ -88,6 +92,31 @@ def distance(map: Map) -> Float[Tensor, "head query"]:
     return (map.weights.cpu().double() * apart).sum(-1).float()
 
 
+def pixel_distance(map: Map) -> Float[Tensor, "head query"]:
+    """Mean attention distance of each row in pixels: ``sum_j w_ij d_ij``, d between the middles of the two cells.
+
+    Dosovitskiy et al. 2021, figure 7 and appendix D.7 (there averaged over many images and all queries). Extra tokens
+    have no place: their rows are NaN, and what a row gave to them, or to padding, is left out and the rest made to sum
+    to one. A row that gave all its weight away is NaN.
+    """
+    if not (isinstance(map.query, Grid) and isinstance(map.key, Grid)):
+        raise RunError(f"{map.name} does not look from cell to cell", expected="a map over the grid of an image")
+    starts, ends = (torch.tensor(_middles(axis), dtype=torch.float64) for axis in (map.query, map.key))
+    cells = torch.arange(len(map.key)).expand(len(map.queries), -1) if map.where is None else map.places()
+    ends = torch.cat([ends, ends.new_full((1, 2), torch.nan)])[cells]  # padding, at -1, has no place either
+    apart = (starts[list(map.queries)][:, None] - ends).norm(dim=-1)
+    weights = map.weights.cpu().double() * ~ends.isnan().any(-1)
+    far = (weights * apart.nan_to_num()).sum(-1) / weights.sum(-1)
+    return far.masked_fill(starts[list(map.queries)].isnan().any(-1), torch.nan).float()
+
+
+def _middles(axis: Grid) -> list[tuple[float, float]]:
+    """The middle of each position's whole cell in pixels; NaN for extra tokens."""
+    tall, wide = axis.sides
+    cells = [((row + 0.5) * tall, (column + 0.5) * wide) for row in range(axis.rows) for column in range(axis.columns)]
+    return [(math.nan, math.nan)] * len(axis.prefix) + cells
+
+
 # --- Words ---------------------------------------------------------------------------------------------------------
 
 
@@ -125,67 +154,18 @@ def _words(axis: Tokens) -> tuple[Tokens, list[tuple[int, ...]]]:
     return merged, [word.positions for word in words]
 
 
-# --- Stacks of layers ----------------------------------------------------------------------------------------------
+def first_rows(maps: Sequence[Map]) -> Map | None:
+    """What the first token looked at in each layer, a row a layer: of [CLS], off which an answer is read.
 
-
-def rollout(maps: Sequence[Map], residual: float = 0.5, name: str = "rollout") -> Map:
-    """What each position of a stack's output draws from each position of its input, through all layers.
-
-    Abnar & Zuidema 2020, "Quantifying Attention Flow in Transformers", section 3: each layer's weights, averaged over
-    heads, are mixed with the identity for the residual connection, ``A = (1 - r) W + r I`` with ``r = 0.5``, rows made
-    to sum to one, and the matrices multiplied. A position that may attend nowhere keeps itself.
-
-    Args:
-        maps: the self-attention maps of one example, first layer first, with every row.
-        residual: the share of a position's own stream.
+    None where the first row of some layer was not recorded, or layers differ in their heads or in what they look at.
     """
-    if not maps:
-        raise RunError("no map to roll out", expected="the self-attention maps of a stack of layers")
-    total = None
-    for map in maps:
-        _check_square(map, maps[0].key)
-        own = torch.eye(len(map.key), dtype=torch.float64)
-        mixed = (1 - residual) * map.weights.cpu().double().mean(0) + residual * own
-        empty = mixed.sum(-1, keepdim=True) == 0
-        mixed = torch.where(empty, own, mixed)
-        mixed = mixed / mixed.sum(-1, keepdim=True)
-        total = mixed if total is None else mixed @ total
-    return Map(name, "self", total.float()[None], maps[0].query, maps[0].key, (0,), maps[0].queries, maps[0].causal)
-
-
-def rollouts(trace: Trace) -> list[Map]:
-    """The rollouts of the first example of a trace: of its encoder stack, and from its decoder to the encoder's input.
-
-    The second is the last cross-attention layer (averaged over heads) times the encoder's rollout: for each decoder
-    position, where what it took from the encoder came from. What passed on from one decoder layer or position to the
-    next is left out of it on purpose: that would name earlier cross-attention reads as if they were this step's.
-    A stack of which not every row was recorded, or whose maps are windowed, has none.
-    """
-    stacks: dict[str, list[Map]] = {}
-    for map in trace.example(0).select(kind="self") if len(trace) else []:
-        if not map.causal:
-            stacks.setdefault(re.split(r"\.\d+(?:\.|$)", map.name)[0], []).append(map)
-    found = []
-    for stack, maps in stacks.items():
-        if all(_is_square(map, maps[0].key) for map in maps):
-            found.append(rollout(maps, name=f"{stack}.rollout"))
-    for cross in [maps[0] for maps in trace.values() if maps[0].kind == "cross"][-1:]:
-        for encoder in found[:]:
-            if encoder.key == cross.key and cross.where is None:
-                weights = cross.weights.cpu().double().mean(0, keepdim=True) @ encoder.weights.double()
-                name = f"{cross.name}.rollout"
-                found.append(replace(cross, name=name, weights=weights.float(), key=encoder.key, heads=(0,)))
-    return found
-
-
-def _is_square(map: Map, axis: Axis) -> bool:
-    return map.where is None and map.query == map.key == axis and map.queries == tuple(range(len(axis)))
-
-
-def _check_square(map: Map, axis: Axis) -> None:
-    if not _is_square(map, axis):
-        raise RunError(
-            f"{map.name} cannot be rolled out",
-            expected="self-attention with every row, without windows",
-            remedy="trace the stack without queries=...",
-        )
+    if not maps or any((map.key, map.heads) != (maps[0].key, maps[0].heads) or map.where is not None for map in maps):
+        return None
+    if any(0 not in map.queries for map in maps):
+        return None
+    weights = torch.stack([map.row(0) for map in maps], 1)
+    names = tuple(f"layer {number}" for number in range(1, len(maps) + 1))
+    ends = [sum(len(name) + 1 for name in names[:i]) for i in range(len(names))]
+    spans = tuple((end, end + len(name)) for end, name in zip(ends, names, strict=True))
+    layers = Tokens(names, spans, " ".join(names))
+    return replace(maps[0], name="[CLS]", weights=weights, query=layers, queries=tuple(range(len(maps))))

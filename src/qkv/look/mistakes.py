@@ -5,21 +5,26 @@ import html
 import io
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 from jaxtyping import Float, UInt8
 from PIL import Image
 
+from qkv.look.pictures import look_at
 from qkv.store import write_text
 from qkv.tasks.evaluate_pictures import Mistake, PictureEvaluation
+from qkv.tasks.picture_classifier import PictureClassifier
 
-__all__ = ["Looked", "mistakes_page", "write_mistakes"]
+__all__ = ["Looked", "looked_by", "mistakes_page", "write_mistakes"]
 
 SMALL = 96  # pixels up to which a picture is drawn in squares
-DARK = 0.15  # how much of a picture's light is left where nobody looked
+TINT, STRENGTH = (255, 120, 20), 0.7  # how what was looked at is coloured, and how much at most
 BARS = 5
+MOST_LOOKED = 3  # classes that are shown beside a picture
 
 # What a model looked at in a picture, as some captions with a weight for each cell of a grid, whatever their scale.
 Looked = Callable[[Mistake], list[tuple[str, Float[np.ndarray, "row column"]]]]
@@ -34,7 +39,7 @@ def mistakes_page(evaluation: PictureEvaluation, looked: Looked | None = None) -
     """The page: a card for each of ``evaluation.mistakes``, the worst first.
 
     Args:
-        looked: what to show beside a picture: it is drawn light where the weights are.
+        looked: what to show beside a picture, which is coloured where the weights are.
     """
     scores = "  ".join(f"{name} {value:.4g}" for name, value in evaluation.scores.items())
     count = len(evaluation.mistakes)
@@ -48,6 +53,24 @@ def mistakes_page(evaluation: PictureEvaluation, looked: Looked | None = None) -
     return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _packaged("mistakes.html"))
 
 
+def looked_by(classifier: PictureClassifier) -> Looked:
+    """What speaks for the class that was said and for those that are true: the gradient-weighted rollout of a model
+    that attends, Grad-CAM of one that does not."""
+    whole = replace(classifier.codec.preprocess, crop=1.0)  # what a mistake shows is cropped already
+    codec = replace(classifier.codec, preprocess=whole)
+    opened = SimpleNamespace(model=classifier.model, codec=codec, device=classifier.device)
+
+    def looked(mistake: Mistake) -> list[tuple[str, np.ndarray]]:
+        classes = list(dict.fromkeys([*mistake.answer.labels, *mistake.labels]))[:MOST_LOOKED]
+        seen = look_at(opened, mistake.pixels, classes=classes, top=1)
+        map = seen["gradient-rollout" if "gradient-rollout" in seen else "grad-cam"][0]
+        rows = map.weights[0, :, len(map.key.prefix) :].unflatten(1, (map.key.rows, map.key.columns)).numpy()
+        names = map.query.pieces[: len(classes) or 1]
+        return [(f"for {name}", cells) for name, cells in zip(names, rows, strict=False)]
+
+    return looked
+
+
 def _card(mistake: Mistake, looks: list[tuple[str, np.ndarray]]) -> str:
     answer = mistake.answer
     name = html.escape(answer.name.encode("utf-8", "replace").decode())
@@ -56,7 +79,7 @@ def _card(mistake: Mistake, looks: list[tuple[str, np.ndarray]]) -> str:
     else:
         said, bars = answer.label or "none", _bars(mistake)
     figures = [_figure(mistake.pixels, "")]
-    figures += [_figure(_lit(mistake.pixels, cells), caption) for caption, cells in looks]
+    figures += [_figure(_tinted(mistake.pixels, cells), caption) for caption, cells in looks]
     return (
         f'<section class="card"><p class="name">{name}</p>'
         f'<p>it is <span class="true">{html.escape(mistake.truth or "none")}</span>, '
@@ -91,15 +114,16 @@ def _figure(pixels: UInt8[np.ndarray, "height width 3"], caption: str) -> str:
     return f'<figure{small}><img src="data:image/png;base64,{source}" alt="{text}">{below}</figure>'
 
 
-def _lit(
+def _tinted(
     pixels: UInt8[np.ndarray, "height width 3"], cells: Float[np.ndarray, "row column"]
 ) -> UInt8[np.ndarray, "height width 3"]:
-    """The picture as bright as the weights of its cells, the largest of which is full light."""
+    """The picture with its cells coloured by their weights, the largest of which is full colour."""
     height, width = pixels.shape[:2]
     rows = np.arange(height) * cells.shape[0] // height
     columns = np.arange(width) * cells.shape[1] // width
-    light = np.nan_to_num(cells).clip(0) / max(float(np.nanmax(cells)), 1e-12)
-    return (pixels * (DARK + (1 - DARK) * light[rows][:, columns, None])).astype(np.uint8)
+    share = np.nan_to_num(cells).clip(0)
+    share = STRENGTH * (share / max(float(share.max()), 1e-12))[rows][:, columns, None]
+    return ((1 - share) * pixels + share * np.array(TINT)).astype(np.uint8)
 
 
 def _packaged(name: str) -> str:

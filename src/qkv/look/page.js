@@ -5,8 +5,11 @@
 //
 // User text only ever reaches the document as textContent.
 (() => {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const $ = (id) => document.getElementById(id);
+  const {
+    $, make, number, weight, clamp, capital, arrows, numbers, scaleOf, named, rgb, ramp, options, choice, onChoice, themes,
+    onResize,
+  } = parts;
+  const data = JSON.parse($("data").textContent);
   const MEAN = -1; // in place of a head
   const LINES_AT_MOST = 64; // longer texts open as a grid
   const ROW = 27, SMALL_ROW = 20;
@@ -19,56 +22,9 @@
   let current = null; // what is on screen: {example, section, layer, matrix, ...}
   let wanted = false;
 
-  // --- small makers ------------------------------------------------------------------------------------------------
-
-  function make(tag, properties = {}, ...children) {
-    const element = Object.assign(document.createElement(tag), properties);
-    element.append(...children);
-    return element;
-  }
-  const number = (value, digits = 2) => value.toFixed(digits);
-  const weight = (value) => (value !== 0 && Math.abs(value) < 0.01 ? value.toFixed(4) : value.toFixed(2));
-  const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
   const quoted = (unit) => `“${unit.label}”`;
-  const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
   // --- weights -----------------------------------------------------------------------------------------------------
-
-  const unpacked = new Map(); // weights number -> whole numbers; the least recently used go first
-  const KEEP = 96e6; // bytes
-
-  async function numbers(layer) {
-    const known = unpacked.get(layer.weights);
-    if (known) {
-      unpacked.delete(layer.weights);
-      unpacked.set(layer.weights, known);
-      return known;
-    }
-    const text = atob($(`weights-${layer.weights}`).textContent);
-    const bytes = new Uint8Array(text.length);
-    for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
-    const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
-    const buffer = await new Response(stream).arrayBuffer();
-    const array = layer.bits === 16 ? new Uint16Array(buffer) : new Uint8Array(buffer);
-    unpacked.set(layer.weights, array);
-    let size = 0;
-    for (const other of unpacked.values()) size += other.byteLength;
-    for (const [key, other] of unpacked) {
-      if (size <= KEEP || key === layer.weights) break;
-      size -= other.byteLength;
-      unpacked.delete(key);
-    }
-    return array;
-  }
-
-  function scaleOf(layer) {
-    const levels = layer.bits === 16 ? 65536 : 256, table = new Float32Array(levels), span = layer.high - layer.low;
-    for (let i = 0; i < levels; i++) {
-      const unit = i / (levels - 1);
-      table[i] = layer.low + span * (layer.bits === 16 ? unit : unit * unit);
-    }
-    return table;
-  }
 
   // What the rows or columns of a drawing are: words or pieces, each with its positions on the axis.
   function unitsOf(axis, words, predicted, marks) {
@@ -132,18 +88,10 @@
 
   let colours;
   function readColours() {
-    const style = getComputedStyle(document.documentElement);
-    const named = (name) => style.getPropertyValue(name).trim();
-    const rgb = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
-    const stops = named("--heat").split(",").map((stop) => rgb(stop.trim()));
-    const heat = new Uint8Array(256 * 3);
-    for (let i = 0; i < 256; i++) {
-      const at = (i / 255) * (stops.length - 1), base = Math.min(Math.floor(at), stops.length - 2), part = at - base;
-      for (let c = 0; c < 3; c++) heat[3 * i + c] = Math.round(stops[base][c] * (1 - part) + stops[base + 1][c] * part);
-    }
+    const stops = named("--heat").split(","), heat = ramp(stops), first = rgb(stops[0].trim());
     const negative = new Uint8Array(256 * 3), back = rgb(named("--back"));
     for (let i = 0; i < 256; i++) {
-      for (let c = 0; c < 3; c++) negative[3 * i + c] = stops[0][c] + (back[c] - stops[0][c]) * (i / 255);
+      for (let c = 0; c < 3; c++) negative[3 * i + c] = first[c] + (back[c] - first[c]) * (i / 255);
     }
     colours = {
       heat, negative, look: named("--look"), back: named("--back"), ink: named("--ink"), soft: named("--soft"),
@@ -237,8 +185,8 @@
     const { example, words } = current, part = $("texts");
     part.replaceChildren();
     spansOf.clear();
-    const order = { source: 0, "": 1, target: 2 };
-    const layers = example.sections.filter((section) => section.id !== "position").flatMap((section) => section.layers);
+    const order = { source: 0, "": 1, target: 2, answer: 3 };
+    const layers = example.sections.filter((section) => !["position", "first", "pool"].includes(section.id)).flatMap((section) => section.layers);
     const axes = [...new Set(layers.flatMap((layer) => [layer.key, layer.query]))]
       .filter((id) => example.axes[id].text)
       .sort((a, b) => order[example.axes[a].role] - order[example.axes[b].role]);
@@ -319,39 +267,12 @@
     $("board").setAttribute("aria-labelledby", `section-${current.section.id}`);
   }
 
-  function options(select, labels, chosen) {
-    const key = labels.join("\n");
-    if (select.dataset.key !== key) {
-      select.dataset.key = key;
-      select.replaceChildren(...labels.map((label, i) => make("option", { textContent: label, value: i })));
-    }
-    select.selectedIndex = chosen;
-  }
-
-  function choice(id, items, chosen) { // items: [value, label, enabled, why]
-    const group = $(id);
-    if (group.children.length !== items.length) {
-      group.replaceChildren(...items.map(() => {
-        const button = make("button", { type: "button" });
-        button.setAttribute("role", "radio");
-        return button;
-      }));
-    }
-    items.forEach(([value, label, enabled = true, title = ""], i) => {
-      const button = group.children[i];
-      Object.assign(button, { textContent: label, disabled: !enabled, title });
-      button.dataset.value = value;
-      button.setAttribute("aria-checked", value === chosen);
-      button.tabIndex = value === chosen ? 0 : -1;
-    });
-  }
-
   function showTools() {
     const { section, layer, aligned } = current;
     const layers = section.layers.map((one, i) => one.label.replace(/^layer /, "") || String(i + 1));
     options($("layer"), layers, state.layer);
     $("layer-field").hidden = section.layers.length < 2;
-    $("layer-field").firstChild.textContent = ["rollout", "position"].includes(section.id) ? "Of" : "Layer";
+    $("layer-field").firstChild.textContent = ["rollout", "position", "relevance"].includes(section.id) ? "Of" : "Layer";
     options($("head"), ["mean", ...layer.heads.map(String)], state.head + 1);
     $("head-field").hidden = !layer.heads.length;
     const decoder = layer.decoder && !aligned;
@@ -396,6 +317,13 @@
           + "mixed half and half with the identity, for the residual connection (Abnar & Zuidema 2020).";
       case "gradient": return "What the chance of each word hangs on: how much it would change with each source word "
         + `(the length of its gradient, each row in parts of its sum). ${layer.decoder ? step : ""}`;
+      case "pool": return "Which states the one vector is made of, off which the answer is read.";
+      case "first": return "What the first token, off which the answer is read, looks at in each layer.";
+      case "relevance": return layer.label === "attention"
+        ? "What each answer hangs on: gradient times attention, rolled out over all layers (Chefer et al. 2021). "
+          + "A row for each answer, in parts of its sum."
+        : "What each answer hangs on: how much it would change with each word (the length of its gradient). "
+          + "A row for each answer, in parts of its sum.";
       case "position": return "How alike the vectors of any two positions are.";
       default: return "How each position is mixed from the others.";
     }
@@ -435,7 +363,7 @@
           const sharp = known ? `, entropy ${number(layer.entropy[at])} of ${number(layer.maxEntropy)} nats` : "";
           button.setAttribute("aria-label", `Layer ${l + 1}, ${name}${sharp}`);
           button.title = `layer ${l + 1}, ${name}${sharp}`;
-          button.append(thumbnail(layer.thumbnails, pixels, plane));
+          button.append(parts.thumbnail(layer.thumbnails, pixels, plane, colours.heat));
           if (known) {
             const bar = make("i");
             bar.style.setProperty("--part", `${(100 * layer.entropy[at]) / (layer.maxEntropy || 1)}%`);
@@ -452,19 +380,6 @@
       button.setAttribute("aria-pressed", now);
       button.tabIndex = now ? 0 : -1;
     }
-  }
-
-  function thumbnail(size, pixels, plane) {
-    const canvas = make("canvas", { width: size.columns, height: size.rows });
-    const context = canvas.getContext("2d"), image = context.createImageData(size.columns, size.rows);
-    const start = plane * size.rows * size.columns;
-    for (let i = 0; i < size.rows * size.columns; i++) {
-      const level = pixels.charCodeAt(start + i);
-      for (let c = 0; c < 3; c++) image.data[4 * i + c] = colours.heat[3 * level + c];
-      image.data[4 * i + 3] = 255;
-    }
-    context.putImageData(image, 0, 0);
-    return canvas;
   }
 
   function showFigures() {
@@ -565,6 +480,8 @@
     const role = (id) => example.axes[id].role || (example.axes[id].text ? "text" : "positions");
     const step = layer.decoder ? (predicted ? ", as predicted" : ", as input") : "";
     if (section.id === "position") return { rowsTitle: "positions", columnsTitle: "positions" };
+    if (section.id === "relevance") return { rowsTitle: "answer", columnsTitle: "hangs on" };
+    if (section.id === "first") return { rowsTitle: section.label, columnsTitle: "looks at text" };
     return { rowsTitle: `${role(layer.query)}${step}`, columnsTitle: `looks at ${role(layer.key)}` };
   }
 
@@ -891,8 +808,6 @@
   }
   $("stage").addEventListener("scroll", () => requestAnimationFrame(draw), { passive: true });
 
-  const arrows = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
-
   $("stage").addEventListener("keydown", (event) => {
     if (!current) return;
     const { matrix, view, layer, section } = current, [x, y] = arrows[event.key] || [0, 0];
@@ -959,20 +874,7 @@
     unit: (value) => ({ words: value === "words" }),
     view: (value) => ({ view: value }),
   };
-  for (const [id, changes] of Object.entries(chosen)) {
-    $(id).addEventListener("click", (event) => {
-      const button = event.target.closest("button");
-      if (button) change(changes(button.dataset.value));
-    });
-    $(id).addEventListener("keydown", (event) => {
-      const [x, y] = arrows[event.key] || [0, 0], buttons = [...$(id).children];
-      if (!x && !y) return;
-      event.preventDefault();
-      const next = buttons[(buttons.indexOf(document.activeElement) + x + y + buttons.length) % buttons.length];
-      change(changes(next.dataset.value));
-      next.focus();
-    });
-  }
+  for (const [id, changes] of Object.entries(chosen)) onChoice(id, (value) => change(changes(value)));
   $("layer").addEventListener("change", (event) => change({ layer: event.target.selectedIndex }));
   $("head").addEventListener("change", (event) => change({ head: event.target.selectedIndex - 1 }));
   $("example").addEventListener("change", (event) => change({ example: event.target.selectedIndex }));
@@ -981,33 +883,17 @@
 
   // --- light and dark, and size ------------------------------------------------------------------------------------
 
-  const themes = ["auto", "light", "dark"];
-  let theme = "auto";
-  function showTheme() {
-    $("theme").textContent = `${capital(theme)} theme`;
-    if (theme === "auto") delete document.documentElement.dataset.theme;
-    else document.documentElement.dataset.theme = theme;
-    readColours();
-    delete $("heads").dataset.key; // thumbnails hold their colours
-    render();
-  }
-  $("theme").addEventListener("click", () => {
-    theme = themes[(themes.indexOf(theme) + 1) % themes.length];
-    showTheme();
-  });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", showTheme);
-  let resized = false;
-  addEventListener("resize", () => {
-    if (resized) return;
-    resized = true;
-    requestAnimationFrame(() => { resized = false; if (current) { layOut(); showFocus(); } });
-  });
+  onResize(() => { if (current) { layOut(); showFocus(); } });
 
   $("reduced").textContent = data.reduced;
   $("reduced").hidden = !data.reduced;
-  const first = data.examples[0].sections, cross = first.findIndex((section) => ["cross", "gradient"].includes(section.id));
+  const first = data.examples[0].sections, cross = first.findIndex((section) => ["cross", "gradient", "relevance"].includes(section.id));
   state.section = Math.max(cross, 0);
-  state.layer = sectionNow().layers.length - 1;
+  state.layer = sectionNow().id === "relevance" ? 0 : sectionNow().layers.length - 1;
   state.predicted = first.find((section) => section.id === "alignment")?.reading === "unshifted"; // as it was read
-  showTheme();
+  themes(() => {
+    readColours();
+    delete $("heads").dataset.key; // thumbnails hold their colours
+    render();
+  });
 })();

@@ -5,11 +5,14 @@ Every family of models records in this one format; the page, the pictures and th
 
 import fnmatch
 import html
+import importlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from zipfile import BadZipFile
 
+import numpy as np
 import torch
 from jaxtyping import Float, Int
 from safetensors import SafetensorError, safe_open
@@ -17,11 +20,17 @@ from torch import Tensor
 
 from qkv.axis import Axis, Grid, axis_from_json, axis_to_json
 from qkv.errors import ConfigError, RunError
-from qkv.store import write_tensors
+from qkv.store import new_file, write_tensors
 
 __all__ = ["Map", "Trace"]
 
 FORMAT = "qkv-trace/1"
+# What shows a record, by its note ``shows``: the function that makes its page, and the one that draws it.
+SHOWN = {
+    "texts": ("qkv.look.page:page", "qkv.look.draw:draw"),
+    "picture": ("qkv.look.picture_page:picture_page", "qkv.look.picture_draw:draw_picture"),
+    "film": ("qkv.look.film_page:film_page", "qkv.look.film_draw:draw_film"),
+}
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,8 @@ class Map:
 
     Attributes:
         name: the module path of the layer, nothing else: ``"encoder.blocks.3.attention"``.
-        kind: ``"self"``, ``"cross"``, ``"mixing"``, ``"gradient"`` (see `qkv.look.saliency`) or ``"position"``.
+        kind: ``"self"``, ``"cross"``, ``"mixing"``, ``"gradient"`` (see `qkv.look.saliency`), ``"relevance"`` (what an
+            answer hangs on, see `qkv.tasks.encoder_look`) or ``"position"``.
         weights: one row of weights over the keys for each head and query, float32; each row sums to one or is all zero
             (but for ``"mixing"`` and ``"position"``, which are no shares of anything). Of a windowed layer, over the
             places of the query's own window.
@@ -71,13 +81,16 @@ class Map:
         """A windowed map laid back on the grid: every row over the whole key axis, as `row` gives it."""
         if self.where is None:
             return self
-        keys, queries = len(self.key), torch.tensor(self.queries, dtype=torch.int64)
-        window = torch.empty(keys + 1, dtype=torch.int64)  # of each cell; padding, at -1, is the one past the last
-        window[self.where] = torch.arange(len(self.where))[:, None].expand_as(self.where)
-        cells = self.where[window[queries]]
-        cells = torch.where(cells < 0, keys, cells).expand_as(self.weights)
+        keys, cells = len(self.key), self.places()
+        cells = torch.where(cells < 0, keys, cells).expand_as(self.weights)  # padding is the one past the last
         weights = self.weights.new_zeros(*self.weights.shape[:2], keys + 1).scatter(2, cells, self.weights)
         return replace(self, weights=weights[..., :keys], where=None)
+
+    def places(self) -> Int[Tensor, "query key"]:
+        """The cell of the grid that each column of each row of a windowed map is; -1 for padding."""
+        window = torch.empty(len(self.key) + 1, dtype=torch.int64)  # of each cell; padding, at -1, falls to the last
+        window[self.where] = torch.arange(len(self.where))[:, None].expand_as(self.where)
+        return self.where[window[list(self.queries)]]
 
     def onto_image(self, position: int) -> Float[Tensor, "head row column"]:
         """What the query at ``position`` looked at, as the rows and columns of the image's grid, extra tokens apart."""
@@ -90,7 +103,8 @@ class Map:
 class Trace(Mapping[str, list[Map]]):
     """Maps by layer name, one for each example of the traced batch, in the order in which the layers ran.
 
-    ``notes`` holds plain data about the look: the run, the texts, scores of the output, the alignment.
+    ``notes`` holds plain data about the look: the run, the texts, scores of the output, the alignment, and as ``shows``
+    what is shown, if it is no text (see `SHOWN`).
     """
 
     maps: dict[str, list[Map]] = field(default_factory=dict)
@@ -158,46 +172,55 @@ class Trace(Mapping[str, list[Map]]):
         return record
 
     def save(self, path: str | Path) -> None:
-        """Write the record, ``.safetensors`` (exact) or ``.json`` (rounded, for small traces), or show it: ``.html`` is
-        the page, ``.svg`` and ``.png`` a picture of the last cross-attention (or self-attention) layer.
+        """Write the record, ``.safetensors`` or ``.npz`` (exact) or ``.json`` (rounded, for small traces), or show it:
+        ``.html`` is the page, ``.svg`` and ``.png`` a picture of the last cross-attention (or self-attention) layer.
         """
         path = Path(path)
         match path.suffix:
             case ".safetensors":
-                maps = self.select()
                 # clones: examples are often slices of one batch, and a file cannot hold shared storage
-                tensors = {f"weights.{i}": map.weights.cpu().clone().contiguous() for i, map in enumerate(maps)}
-                windowed = [(i, map.where) for i, map in enumerate(maps) if map.where is not None]
-                tensors |= {f"where.{i}": where.cpu().clone().contiguous() for i, where in windowed}
+                tensors = {name: values.clone().contiguous() for name, values in self._tensors().items()}
                 write_tensors(path, tensors, {"qkv": json.dumps(self.header(), ensure_ascii=False)})
+            case ".npz":
+                header = json.dumps(self.header(), ensure_ascii=False)
+                with new_file(path) as partial, open(partial, "wb") as file:
+                    arrays = {name: values.numpy() for name, values in self._tensors().items()}
+                    np.savez_compressed(file, header=np.array(header), **arrays)
             case ".json":
                 path.write_text(json.dumps(self.to_json(), ensure_ascii=False), encoding="utf-8")
             case ".html":
                 self.to_page(path)
             case ".svg" | ".png":
-                from qkv.look.draw import draw  # only those who draw need matplotlib
-
-                draw(self, path)
+                self._shown(1)(self, path)
             case other:
                 raise ConfigError(
                     f"a look cannot be written as {other!r}"
                     if other
                     else "the name has no suffix, which says the format",
-                    expected=".html, .svg, .png, .safetensors or .json",
+                    expected=".html, .svg, .png, .safetensors, .npz or .json",
                     file=path,
                 )
 
-    def to_page(self, path: str | Path) -> None:
-        """Write one offline HTML page that shows every text map of this record: see `qkv.look.page`."""
-        from qkv.look.page import write_page
+    def _tensors(self) -> dict[str, Tensor]:
+        """What a record holds beside its header: ``weights.N`` of each map, and ``where.N`` of each windowed one."""
+        tensors = {f"weights.{i}": map.weights.cpu() for i, map in enumerate(self.select())}
+        windowed = ((i, map.where) for i, map in enumerate(self.select()) if map.where is not None)
+        return tensors | {f"where.{i}": where.cpu() for i, where in windowed}
 
-        write_page(self, path)
+    def to_page(self, path: str | Path) -> None:
+        """Write one offline HTML page that shows this record: `qkv.look.page`, of a picture `qkv.look.picture_page`."""
+        Path(path).write_text(self._shown(0)(self), encoding="utf-8")
+
+    def _shown(self, which: int) -> Callable:
+        """What makes the page (0) or the drawing (1) of a record; only who asks for it imports it."""
+        module, name = SHOWN[self.notes.get("shows", "texts")][which].split(":")
+        return getattr(importlib.import_module(module), name)
 
     def _repr_html_(self) -> str:
         """The page, in a notebook: in a frame of its own, so that neither can touch the other."""
-        from qkv.look.page import NOTEBOOK_LIMIT, page
+        from qkv.look.packing import NOTEBOOK_LIMIT
 
-        inside = html.escape(page(self, limit=NOTEBOOK_LIMIT), quote=True)
+        inside = html.escape(self._shown(0)(self, limit=NOTEBOOK_LIMIT), quote=True)
         return (
             f'<iframe sandbox="allow-scripts" title="What it looked at" srcdoc="{inside}" '
             'style="width: 100%; height: 760px; border: 0"></iframe>'
@@ -211,9 +234,11 @@ class Trace(Mapping[str, list[Map]]):
             record, weights, where = _read(path)
         except OSError as error:
             raise RunError(f"cannot be read ({error.strerror or error})", file=path) from None
-        except (ValueError, KeyError, TypeError, AttributeError, SafetensorError):
+        except (ValueError, KeyError, TypeError, AttributeError, SafetensorError, BadZipFile, EOFError):
             raise RunError(
-                "not a record of qkv", expected="a .safetensors or .json written by Trace.save", file=path
+                "not a record of qkv",
+                expected="a .safetensors, .npz or .json written by Trace.save",
+                file=path,
             ) from None
         if record.get("format") != FORMAT:
             raise RunError(f"not a record of qkv (format {record.get('format')!r})", expected=FORMAT, file=path)
@@ -241,11 +266,20 @@ def _read(path: Path) -> tuple[dict, list[Tensor], list[Tensor | None]]:
         entries = record.get("maps", [])
         weights = [_shaped(entry) for entry in entries]
         return record, weights, [torch.tensor(entry["where"]) if "where" in entry else None for entry in entries]
+    if path.suffix == ".npz":
+        with np.load(path, allow_pickle=False) as file:
+            record = json.loads(str(file["header"]))
+            return record, *_numbered(lambda name: torch.from_numpy(file[name]), set(file.files), record)
     with safe_open(path, framework="pt") as file:
         record = json.loads((file.metadata() or {}).get("qkv", "{}"))
-        names, count = set(file.keys()), len(record.get("maps", []))
-        weights = [file.get_tensor(f"weights.{i}") for i in range(count)]
-        return record, weights, [file.get_tensor(f"where.{i}") if f"where.{i}" in names else None for i in range(count)]
+        return record, *_numbered(file.get_tensor, set(file.keys()), record)
+
+
+def _numbered(get: Callable[[str], Tensor], names: set[str], record: dict) -> tuple[list[Tensor], list[Tensor | None]]:
+    """The weights of each map, and its windows if it has any."""
+    count = range(len(record.get("maps", [])))
+    windows = [get(f"where.{i}") if f"where.{i}" in names else None for i in count]
+    return [get(f"weights.{i}") for i in count], windows
 
 
 def _shaped(entry: dict) -> Tensor:

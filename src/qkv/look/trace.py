@@ -5,6 +5,7 @@ for the layers, heads and rows asked for. A trace with an ``edit`` says that it 
 """
 
 import fnmatch
+import math
 import sys
 import threading
 from bisect import bisect_left
@@ -21,12 +22,12 @@ from qkv.errors import ConfigError
 from qkv.layers.attention import Attention, KeyValue, attention_weights
 from qkv.layers.mask import Mask
 from qkv.layers.mixing import TokenMixing
-from qkv.layers.position import Learned, LearnedGrid, Sinusoidal, similarity
+from qkv.layers.position import Learned, LearnedGrid, RelativeBias, Sinusoidal, similarity
 from qkv.layers.score import Score
 from qkv.layers.window import WindowMask, Windows
 from qkv.look.record import Map, Trace
 
-__all__ = ["Edit", "ablate", "position_maps", "trace"]
+__all__ = ["Edit", "ablate", "bias_maps", "position_maps", "trace"]
 
 Edit = Callable[[str, Float[Tensor, "batch head query key"]], Float[Tensor, "batch head query key"]]
 
@@ -128,6 +129,22 @@ def _position_map(name: str, table: nn.Module, axis: Axis) -> Map:
     else:
         rows = table(0, len(axis))
     return Map(name, "position", similarity(rows)[None].cpu(), axis, axis, (0,), tuple(range(len(axis))))
+
+
+def bias_maps(module: nn.Module, layers: str | Sequence[str] = "*") -> Trace:
+    """What each head adds for each distance, of every relative position bias that matches ``layers``.
+
+    A map of one row, over (2M - 1) x (2M - 1) distances of the query from the key; the middle one is of a cell itself.
+    """
+    patterns = [layers] if isinstance(layers, str) else list(layers)
+    found = Trace()
+    for name, bias in module.named_modules():
+        if isinstance(bias, RelativeBias) and any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+            side = math.isqrt(len(bias.table))
+            query, key = Tokens(("bias",), ((0, 0),), ""), Grid(side, side, (side, side))
+            weights = bias.table.detach().T[:, None].float().cpu()
+            found.maps[name] = [Map(name, "position", weights, query, key, tuple(range(len(weights))), (0,))]
+    return found
 
 
 _OPENING = threading.Lock()
