@@ -12,6 +12,7 @@ EXAMPLES = """examples:
   qkv classify runs/birds photo.jpg more/ --top 3
   qkv classify runs/birds archive/ --out classes.csv       # stopped or killed: give it again, and it goes on
   qkv classify runs/birds archive/ --out classes.jsonl --top 5
+exit code: 0 where every picture was answered, 1 where some could not be read (they are marked), 2 for a mistake
 """
 
 
@@ -24,7 +25,7 @@ def classify(
     batch: int = 64,
     device: str | None = None,
     threads: int | None = None,
-) -> None:
+) -> bool:
     """Tell the classes of pictures, with their probabilities; one that cannot be read gets a marked row.
 
     Args:
@@ -41,9 +42,8 @@ def classify(
     from qkv.cli.pictures import answer_all
     from qkv.tasks.load import load
 
-    answer_all(load(run, prepare_device(device, threads)), pictures, top, out, batch)
+    return answer_all(load(run, prepare_device(device, threads)), pictures, top, out, batch)
 
 
 def main(argv: Sequence[str]) -> int:
-    run_verb(classify, "classify", argv, EXAMPLES)
-    return 0
+    return 0 if run_verb(classify, "classify", argv, EXAMPLES) else 1

@@ -1,5 +1,6 @@
 """``qkv evaluate`` of a picture model."""
 
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -44,14 +45,15 @@ def evaluate(
     """
     from qkv.cli.devices import prepare_device
     from qkv.data.image_files import ImageFiles
-    from qkv.look.mistakes import write_mistakes
+    from qkv.look.mistakes import looked_by, write_mistakes
     from qkv.tasks.evaluate_pictures import evaluate_pictures
     from qkv.tasks.load import load
 
     classifier = load(run, prepare_device(device, threads))
     result = evaluate_pictures(classifier, ImageFiles(data, path=path, label=label, separator=separator), batch)
     if page is not None:
-        write_mistakes(page, result)
+        write_mistakes(page, result, looked_by(classifier))
+        print(f"wrote {page}", file=sys.stderr)
     print(result.to_json() if json else result)
 
 

@@ -19,13 +19,14 @@ SECONDS = 0.5  # between looks at a terminal; 20 times that where there is none
 
 def answer_all(
     classifier: "PictureClassifier", paths: list[str], top: int | None, out: Path | None, batch: int
-) -> None:
-    """Answer all pictures that are named, each on a line, or into ``out``.
+) -> bool:
+    """Answer all pictures that are named, each on a line, or into ``out``; whether all could be read.
 
     Raises:
         ConfigError: ``top`` or ``batch`` is less than 1, or ``out`` cannot be.
     """
-    from qkv.tasks.pictures_out import answer_into, find_pictures, rows_of, terminal_row
+    from qkv.data.picture_paths import find_pictures
+    from qkv.tasks.pictures_out import answer_into, rows_of, terminal_row
 
     for name, value in (("top", top), ("batch", batch)):
         if value is not None and value < 1:
@@ -35,15 +36,15 @@ def answer_all(
     if rows is None:
         width = min(max(map(len, pictures)), 60)
         # Lines on a terminal are their own progress.
-        answers = classifier.answers(pictures, batch)
+        answers, broken = classifier.answers(pictures, batch), 0
         for answer in answers if sys.stdout.isatty() else _watched(answers, len(pictures)):
             print(terminal_row(answer, top or TOP, width).encode("utf-8", "backslashreplace").decode())
-        return
+            broken += bool(answer.mark)
+        return not broken
     left = rows.left(pictures)
     if len(left) < len(pictures):
         print(f"qkv: {len(pictures) - len(left):,} of {len(pictures):,} are done already", file=sys.stderr)
-    for _ in _watched(answer_into(classifier, left, rows, top, batch), len(left)):
-        pass
+    return not sum(bool(answer.mark) for answer in _watched(answer_into(classifier, left, rows, top, batch), len(left)))
 
 
 def _watched(answers: "Iterable[PictureAnswer]", total: int) -> "Iterator[PictureAnswer]":

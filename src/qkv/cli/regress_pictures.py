@@ -10,6 +10,7 @@ __all__ = ["main"]
 EXAMPLES = """examples:
   qkv regress runs/age face.jpg
   qkv regress runs/age faces/ --out ages.csv       # stopped or killed: give it again, and it goes on
+exit code: 0 where every picture was answered, 1 where some could not be read (they are marked), 2 for a mistake
 """
 
 
@@ -21,7 +22,7 @@ def regress(
     batch: int = 64,
     device: str | None = None,
     threads: int | None = None,
-) -> None:
+) -> bool:
     """Tell the numbers of pictures, in the unit of the training targets; one that cannot be read gets a marked row.
 
     Args:
@@ -36,9 +37,8 @@ def regress(
     from qkv.cli.pictures import answer_all
     from qkv.tasks.load import load
 
-    answer_all(load(run, prepare_device(device, threads)), pictures, None, out, batch)
+    return answer_all(load(run, prepare_device(device, threads)), pictures, None, out, batch)
 
 
 def main(argv: Sequence[str]) -> int:
-    run_verb(regress, "regress", argv, EXAMPLES)
-    return 0
+    return 0 if run_verb(regress, "regress", argv, EXAMPLES) else 1

@@ -12,6 +12,7 @@ Colour profiles are not applied: a wide-gamut picture keeps its numbers, as in t
 
 import io
 import re
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -30,6 +31,8 @@ __all__ = [
     "Picture",
     "PictureError",
     "decode",
+    "decode_frames",
+    "frame_times",
     "from_image",
     "read_file",
 ]
@@ -38,6 +41,8 @@ MOST_PIXELS = (256 << 20) // 3  # 256 MiB of RGB; pillow warns from here on
 MOST_BYTES = 512 << 20  # of a file
 WHITE = (255, 255, 255, 255)
 UNREADABLE, CUT_OFF, OVERSIZE = "unreadable pictures", "cut-off or damaged pictures", "oversize pictures"
+
+TENTH = 0.1  # seconds that a frame of an animation stands which does not say, or says 0: as browsers have it
 
 _ORIENTATION = 0x0112
 _TURN = {
@@ -109,6 +114,50 @@ def from_image(image: Image.Image, name: str = "") -> Picture:
         raise PictureError(
             CUT_OFF, f"the picture is cut off or damaged ({error})", remedy="copy or download it again", file=name
         ) from error
+
+
+def frame_times(source: bytes, name: str) -> list[float]:
+    """When each frame of an animation (GIF, WebP, APNG) begins, in seconds; of a still picture, 0.
+
+    Raises:
+        PictureError: as `decode`.
+    """
+    times, end = [], 0.0
+    for image in _frames(source, name):
+        times.append(round(end, 6))
+        end += image.info.get("duration", 0) / 1000 or TENTH
+    return times
+
+
+def decode_frames(source: bytes, wanted: Collection[int], name: str) -> Iterator[UInt8[np.ndarray, "row column 3"]]:
+    """The frames of an animation whose numbers are wanted, in order, as `decode` would give them.
+
+    Raises:
+        PictureError: as `decode`.
+    """
+    for number, image in enumerate(_frames(source, name)):
+        if number in wanted:
+            # Each frame is laid over those before it by pillow, in colours; what is still clear then lies on white.
+            yield from_image(image.copy(), name).pixels
+
+
+def _frames(source: bytes, name: str) -> Iterator[Image.Image]:
+    """An animation at each of its frames in turn."""
+    image = _open(source, name)
+    if image.width * image.height > MOST_PIXELS:
+        raise _oversize(f"the picture has {image.width:,} x {image.height:,} pixels", name)
+    number, count = 0, 1
+    while number < count:
+        try:
+            count = getattr(image, "n_frames", 1)  # GIF is read through to count them
+            image.seek(number)
+            image.load()
+        except Exception as error:  # pillow's decoders raise all kinds
+            raise PictureError(
+                CUT_OFF, f"frame {number} is cut off or damaged ({error})", remedy="copy it again", file=name
+            ) from error
+        yield image
+        number += 1
 
 
 def read_file(path: Path | str) -> bytes:

@@ -48,8 +48,8 @@ DRAWS_OF_SEVERAL = 200  # of the bootstrap: average precision of many classes ta
 class Mistake:
     """A picture that was answered wrongly, with what the model was shown of it.
 
-    ``truth`` is its label in words, ``labels`` its classes. ``wrong`` is how much the answer is so: the cross entropy of
-    the true label, or the error in the unit of the targets.
+    ``truth`` is its label in words, ``labels`` its classes. ``wrong`` is how far the answer is from it: the
+    cross entropy, or the error in the unit of the targets.
     """
 
     answer: PictureAnswer
@@ -83,6 +83,8 @@ class PictureEvaluation:
     def to_json(self) -> str:
         """All of it but the pixels."""
         plain = {key.name: getattr(self, key.name) for key in dataclasses.fields(self)}
+        for key in ("scores", "intervals"):  # JSON has no word for what is not a number
+            plain[key] = {name: _finite(value) for name, value in plain[key].items()}
         plain["classes"] = [dataclasses.asdict(row) for row in self.classes]
         plain["bins"] = [dataclasses.asdict(one) for one in self.bins]
         plain["mistakes"] = [_plain(mistake) for mistake in self.mistakes]
@@ -256,6 +258,10 @@ def _confused(matrix: list[list[int]], names: Sequence[str]) -> list[str]:
     order = np.argsort(-off, axis=None, kind="stable")[:PAIRS]
     pairs = [(int(off.flat[i]), *divmod(int(i), len(names))) for i in order if off.flat[i]]
     return lines + [f"{names[t]} taken for {names[s]}: {n:,}" for n, t, s in pairs]
+
+
+def _finite(value: float | tuple[float, float]) -> Any:
+    return None if np.isnan(value).any() else value
 
 
 def _plain(mistake: Mistake) -> dict[str, Any]:

@@ -17,7 +17,7 @@ __all__ = ["described", "recipe", "traps"]
 MANY = 20_000  # pictures from which a model that knows nothing of pictures can be larger, and needs strong augmentation
 SMALL = 96  # pixels up to which a picture is moved about; a larger one is cropped
 EPOCHS = {"few": 100, "many": 60, "fine": 20}
-RATES = {"resnet": 2e-3}  # and 1e-3 for the others
+RATES = {"few": 2e-3, "many": 1e-3}  # a small model takes a higher one; a ResNet always does
 FINE_RATES = {"resnet": 5e-4}  # and 3e-4
 DECAY = 0.75  # from layer to layer, in fine-tuning (Bao et al. 2022)
 PATCHES = (16, 14, 8, 7, 4, 2, 1)
@@ -106,7 +106,7 @@ def _case(run: Any, pictures: int) -> str:
 def _optimize(run: Any, case: str) -> dict[str, Any]:
     chosen = {"betas": [0.9, 0.999], "eps": 1e-8, "weight_decay": 0.05}
     if case != "fine":
-        return chosen | {"lr": RATES.get(run.model, 1e-3)}
+        return chosen | {"lr": RATES["few" if run.model == "resnet" else case]}
     tells = hasattr(models.find(run.model), "layers")
     return chosen | {"lr": FINE_RATES.get(run.model, 3e-4)} | ({"layer_decay": DECAY} if tells else {})
 
@@ -149,7 +149,7 @@ def _size(run: Any, case: str, side: int) -> dict[str, Any]:
     if name in getattr(models.find(run.model), "SIZES", {}):
         chosen[""] = name
     if "window" in fields:
-        chosen["patch"] = 4 if side >= SMALL else 2 if side >= 24 else 1
+        chosen["patch"] = 4 if side >= SMALL else 2
         chosen["window"] = 7 if side // chosen["patch"] >= 28 else 4
     elif "patch" in fields:
         chosen["patch"] = _patch(side)

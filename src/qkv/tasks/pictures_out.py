@@ -1,47 +1,22 @@
-"""Which picture files are meant, and their answers as rows of a file that is gone on with after a kill."""
+"""Answers to pictures as rows of a file that is gone on with after a kill."""
 
 import csv
 import hashlib
 import io
 import json
-import os
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
 
-from qkv.data.class_folders import SUFFIXES, is_hidden
-from qkv.errors import ConfigError, DataError
+from qkv.errors import ConfigError
 from qkv.store import free_disk_told, new_file
 from qkv.tasks.picture_classifier import PictureAnswer, PictureClassifier
 
-__all__ = ["Rows", "answer_into", "csv_row", "find_pictures", "json_row", "rows_of", "terminal_row"]
+__all__ = ["Rows", "answer_into", "csv_row", "json_row", "rows_of", "terminal_row"]
 
 FORMATS = (".csv", ".jsonl")
-
-
-def find_pictures(paths: Iterable[str]) -> list[str]:
-    """The files that are named, and all pictures in the folders that are named, hidden ones left out; each once.
-
-    Raises:
-        DataError: nothing is there.
-    """
-    paths = list(paths)
-    found: dict[str, None] = {}
-    for path in paths:
-        found |= dict.fromkeys(_below(path) if os.path.isdir(path) else [path])
-    if not found:
-        raise DataError(f"there is no picture in {', '.join(paths) or 'nothing'}", expected=".jpg, .png ... files")
-    return list(found)
-
-
-def _below(folder: str) -> Iterator[str]:
-    for here, below, files in os.walk(folder, followlinks=False):
-        below[:] = sorted(name for name in below if not is_hidden(name))
-        for name in sorted(files):
-            if not name.startswith(".") and os.path.splitext(name)[1].lower() in SUFFIXES:
-                yield os.path.join(here, name)
 
 
 def terminal_row(answer: PictureAnswer, top: int, width: int = 0) -> str:

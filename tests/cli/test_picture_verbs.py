@@ -1,0 +1,83 @@
+"""The verbs of picture models, from the command line."""
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from qkv.cli import main
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tasks"))
+
+from pictures import SIZES, shapes
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory) -> Path:
+    """Drawn shapes and a run that was trained on them by the command line."""
+    place = tmp_path_factory.mktemp("pictures")
+    shapes(place / "shapes")
+    size = [
+        f"--size.{key}={json.dumps(value) if isinstance(value, list) else value}"
+        for key, value in SIZES["resnet"].items()
+    ]
+    words = ["train", "classify", "--data", str(place / "shapes"), "--model", "resnet", "--out", str(place / "run")]
+    assert main([*words, *size, "--loop.steps", "3", "--data.batch", "8"]) == 0
+    return place
+
+
+def test_training_says_its_recipe_and_what_to_type_next(place, capsys):
+    words = ["train", "classify", "--data", str(place / "shapes"), "--model", "vit", "--out", str(place / "vit")]
+    assert main([*words, "--loop.steps", "1", "--size.depth", "1"]) == 0
+    told = capsys.readouterr().out
+    assert "recipe for few pictures from scratch: 1 steps" in told and "WARNING: 36 pictures are few for a vit" in told
+    assert f"qkv classify {place / 'vit'} photo.jpg" in told
+
+
+def test_classify_prints_a_line_a_picture(place, capsys):
+    test = place / "shapes" / "test"
+    assert main(["classify", str(place / "run"), str(test / "disc"), "nothing.png", "--top", "2"]) == 1
+    told = capsys.readouterr()
+    lines = told.out.splitlines()
+    assert len(lines) == 5 and all(len(line.split()) == 5 for line in lines[:4])
+    assert lines[4].startswith("nothing.png") and "! cannot be read" in lines[4]
+    assert "5 pictures" in told.err and "1 could not be read" in told.err
+
+
+def test_classify_into_a_file_and_again(place, tmp_path, capsys):
+    words = ["classify", str(place / "run"), str(place / "shapes" / "test"), "--out", str(tmp_path / "out.csv")]
+    assert main(words) == 0
+    with open(tmp_path / "out.csv", encoding="utf-8") as file:
+        assert len(list(csv.DictReader(file))) == 12
+    assert main(words) == 2
+    assert "it is there already" in capsys.readouterr().err
+
+
+def test_evaluate(place, tmp_path, capsys):
+    words = ["evaluate", str(place / "run"), "--data", str(place / "shapes")]
+    assert main([*words, "--page", str(tmp_path / "worst.html"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["pictures"] == 12 and told["where"].startswith("test of ")
+    assert "worst mistakes" in (tmp_path / "worst.html").read_text(encoding="utf-8")
+
+
+def test_what_is_wrong_is_one_sentence(place, tmp_path, capsys):
+    shown = str(place / "shapes" / "test")
+    for words, said in {
+        ("classify", str(place / "run")): "PICTURES is missing",
+        ("classify", "nowhere", shown): "nowhere: there is no such folder",
+        ("classify", str(place / "run"), shown, "--top", "0"): "--top is 0; expected a whole number from 1",
+        ("regress", str(place / "run"), shown): "regress does not know runs of 'classify pictures'",
+        ("classify", str(place / "run"), shown, "--topp", "3"): "there is no option --topp. Did you mean --top?",
+    }.items():
+        assert main(words) == 2
+        assert said in capsys.readouterr().err
+
+
+def test_info_and_check(place, capsys):
+    assert main(["info", str(place / "run")]) == 0
+    told = capsys.readouterr().out
+    assert "classify" in told and "pictures" in told and "recipe for few" in told
+    assert main(["check", str(place / "shapes")]) == 0
