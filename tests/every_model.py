@@ -3,6 +3,7 @@
 Collected through `test_every_model.py`.
 """
 
+import json
 from dataclasses import dataclass, field
 
 import pytest
@@ -75,6 +76,131 @@ class Classifies:
 
 
 @dataclass(frozen=True)
+class Reads:
+    """How the laws speak to an encoder of texts, with whatever head it has."""
+
+    config: dict = field(default_factory=lambda: BERT)
+
+    def examples(self, seed: int, lengths) -> list:
+        """Ids and segments of texts."""
+        return [(ids, [2 * i >= len(ids) for i in range(len(ids))]) for ids in texts(seed, lengths)]
+
+    def batch(self, examples: list, wider: int = 0, fill: int = 0) -> tuple[Tensor, ...]:
+        """What `forward` takes, padded to ``wider`` than need be with any id."""
+        ids, segments = zip(*examples, strict=True)
+        width = max(map(len, ids)) + wider
+        return *padded(ids, width, fill), padded(segments, width)[0].long()
+
+    def answers(self, model: nn.Module, batch: tuple[Tensor, ...]) -> list[Tensor]:
+        """Logits of each text, or of each of its tokens; of a model without a head, its states and its vector."""
+        states, lengths = model(*batch), batch[1]
+        match model.config.head:
+            case "none":
+                vectors = model.pool(states, lengths)
+                vectors = vectors if model.pooler is None else model.pooler(vectors)
+                rows = torch.cat([vectors[:, None], states], 1)
+                return [row[: 1 + length] for row, length in zip(rows, lengths.tolist(), strict=True)]
+            case "class":
+                return list(model.classify(states, lengths)[:, None])
+            case "tag":
+                rows = model.classify(states, lengths)
+            case "pretrain":
+                rows = model.words(states)
+                if model.config.next:
+                    follows = nn.functional.pad(model.follows(states, lengths), (0, WORDS - 2))
+                    rows = torch.cat([follows[:, None], rows], 1)
+                    lengths = lengths + 1
+        return [row[:length] for row, length in zip(rows, lengths.tolist(), strict=True)]
+
+
+@dataclass(frozen=True)
+class ClassifiesFrames:
+    """How the laws speak to a model that reads frames and tells the class of the clip and of each frame."""
+
+    config: dict = field(default_factory=lambda: {"classes": 7, "frame_classes": 7, "image": (16, 24), "frames": 9})
+
+    def examples(self, seed: int, lengths) -> list:
+        """A clip each, of as many frames as it is long."""
+        return [tensor(seed + i, length, 3, *self.config["image"]) for i, length in enumerate(lengths)]
+
+    def batch(self, examples: list, wider: int = 0, fill: int = 0) -> tuple[Tensor, ...]:
+        """What `forward` takes, padded with frames of any one brightness to ``wider`` than need be."""
+        lengths = torch.tensor([len(example) for example in examples])
+        images = torch.full((len(examples), int(lengths.max()) + wider, 3, *self.config["image"]), float(fill))
+        for row, example in zip(images, examples, strict=True):
+            row[: len(example)] = example
+        return images, lengths
+
+    def answers(self, model: nn.Module, batch: tuple[Tensor, ...]) -> list[Tensor]:
+        """Logits of each clip, then of each of its frames."""
+        states, lengths = model(*batch), batch[1]
+        each = zip(model.of_clip(states, lengths), model.of_frames(states), lengths.tolist(), strict=True)
+        return [torch.cat([clip[None], frames[:length]]) for clip, frames, length in each]
+
+    def maps(self, layer: str, lengths) -> int:
+        """How many maps a layer gives: inside the encoder one for each frame."""
+        return sum(lengths) if layer.startswith("encoder.") else len(lengths)
+
+
+@dataclass(frozen=True)
+class Tells:
+    """How the laws speak to a model that reads an image and writes a target; the image is the same for all lengths."""
+
+    config: dict = field(default_factory=lambda: {"words": WORDS, "image": (16, 24), "dim": 16, "dropout": 0.0})
+    size: tuple[int, int] = (16, 24)
+
+    def examples(self, seed: int, lengths) -> list:
+        """``(image, target)``; targets begin with the start mark."""
+        targets = texts(seed + 1, [length + 1 for length in reversed(lengths)])
+        images = tensor(seed, len(lengths), 3, *self.size)
+        return [(image, [START, *ids]) for image, ids in zip(images, targets, strict=True)]
+
+    def batch(self, examples: list, wider: int = 0, fill: int = 0) -> tuple[Tensor, ...]:
+        """What `forward` takes, targets padded to ``wider`` than need be with any id."""
+        images, targets = zip(*examples, strict=True)
+        return torch.stack(images), *padded(targets, max(map(len, targets)) + wider, fill)
+
+    def answers(self, model: nn.Module, batch: tuple[Tensor, ...]) -> list[Tensor]:
+        """Logits of each example, at its real positions."""
+        logits = model.output(model(*batch))
+        return [row[:length] for row, length in zip(logits, batch[-1].tolist(), strict=True)]
+
+    def stepwise(self, model: nn.Module, batch: tuple[Tensor, ...]) -> list[Tensor]:
+        """The same, token by token."""
+        state, steps = model.start(model.encode(batch[0])), []
+        for tokens in batch[1].unbind(1):
+            logits, state = model.step(state, tokens[:, None])
+            steps.append(logits)
+        return [row[:length] for row, length in zip(torch.cat(steps, 1), batch[-1].tolist(), strict=True)]
+
+    def with_another_end(self, examples: list) -> list:
+        """The same but for the last target of each: nothing before it may notice."""
+        return [(image, [*target[:-1], END]) for image, target in examples]
+
+
+@dataclass(frozen=True)
+class ReadsWindows:
+    """How the laws speak to a model of word vectors: it reads the words of a window and scores every word.
+
+    CBOW makes one answer of a window; of an empty one there is nothing to combine, so a window has a word at least.
+    """
+
+    config: dict = field(default_factory=lambda: {"words": WORDS, "dim": 6})
+
+    def examples(self, seed: int, lengths) -> list:
+        """Words of a window each."""
+        return texts(seed, [max(length, 1) for length in lengths])
+
+    def batch(self, examples: list, wider: int = 0, fill: int = 0) -> tuple[Tensor, ...]:
+        """What `forward` takes, padded to ``wider`` than need be with any id."""
+        return padded(examples, max(map(len, examples)) + wider, fill)
+
+    def answers(self, model: nn.Module, batch: tuple[Tensor, ...]) -> list[Tensor]:
+        """Scores of all words, for each word of a window or for the window."""
+        return [row[: int(length)] for row, length in zip(model(*batch), batch[1], strict=True)]
+
+
+@dataclass(frozen=True)
 class Case:
     """A model to be judged: its name in `qkv.models.MODELS`, its kind, what its config changes of the kind's.
 
@@ -108,10 +234,36 @@ def _image(name: str, exported: bool = False, size: tuple[int, int] = (16, 24), 
     return Case(name, Classifies(size=size), changes, exported)
 
 
+def _bert(exported: bool = False, **changes) -> Case:
+    return Case("bert", Reads(), changes, exported)
+
+
+def _rnn(**changes) -> Case:
+    return Case("rnn", Reads(RNN), {"outputs": 5, **changes})
+
+
+RNN = dict(words=WORDS, dim=16, dropout=0.0)
+BERT = dict(words=WORDS, longest=12, dim=16, depth=2, heads=4, hidden=32, dropout=0.0, eps=1e-6)
+
+
+def _video(**changes) -> Case:
+    return Case("video", ClassifiesFrames(), {**VIDEO, **changes})
+
+
+VIDEO = dict(encoder_size="nano", dim=16, depth=2, heads=4, hidden=32)
+
+
+def _tells(name: str, exported: bool = False, **changes) -> Case:
+    return Case(name, Tells(), {**ENCODER, **changes}, exported)
+
+
 VIT = dict(image=(16, 24), patch=8, dim=16, depth=2, heads=4, hidden=32)
 SWIN = dict(patch=2, window=4, dim=8, depths=(2, 2), heads=(2, 4), ratio=2)
 MIXER = dict(image=(16, 24), patch=8, dim=16, depth=2, token_hidden=5, channel_hidden=32)
 RESNET = dict(stem_width=8, widths=(8, 12), depths=(2, 1))
+EFFICIENTNET = models.find("efficientnet").SIZES["nano"]
+ENCODER = dict(encoder="resnet", encoder_size='{"stem_width": 8, "widths": [8, 12], "depths": [1, 1]}')
+DECODER = dict(depth=2, heads=4, hidden=32)
 
 EVERY = {
     "transformer": _transformer(exported=True),
@@ -146,12 +298,42 @@ EVERY = {
     "swin, padded": _image("swin", size=(19, 26), **SWIN),
     "swin, window longer than the image": _image("swin", **{**SWIN, "window": 9}),
     "mixer": _image("mixer", **MIXER),
+    "bert": _bert(exported=True),
+    "bert, words only, relu": _bert(next=False, pooler=False, activation="relu"),
+    "bert, class": _bert(head="class", outputs=5),
+    "bert, class, as DistilBERT": _bert(head="class", outputs=5, segments=0, pooler_activation="relu"),
+    "bert, class, largest": _bert(head="class", outputs=5, pool="max", pooler=False),
+    "bert, tags": _bert(head="tag", outputs=5, pooler=False),
+    "bert, mean": _bert(head="none", pool="mean"),
+    "rnn, attention pooling": _rnn(),
+    "rnn, last, one way": _rnn(pool="last", both_ways=False, cell="rnn"),
+    "rnn, last, two layers": _rnn(pool="last", depth=2, cell="gru"),
+    "rnn, mean": _rnn(pool="mean"),
+    "rnn, largest": _rnn(pool="max"),
+    "rnn, tags": _rnn(head="tag"),
+    "skip-gram": Case("skipgram", ReadsWindows(), {}),
+    "cbow": Case("cbow", ReadsWindows(), {}),
+    "cbow, added": Case("cbow", ReadsWindows(), {"combine": "sum"}),
+    "glove": Case("glove", ReadsWindows(), {}),
     "resnet, basic": _image("resnet", **RESNET),
     "resnet, bottleneck": _image("resnet", block="bottleneck", **RESNET),
     "resnet, small images, padded shortcuts": _image("resnet", stem="small", shortcut="padded", **RESNET),
     "resnet with attention": _image("resnet-attention", looks_after=(0, 1), **RESNET),
     "local attention": _image("local-attention", exported=True, reach=1, **RESNET),
     "local attention, odd sides": _image("local-attention", size=(19, 26), reach=2, stem="small", **RESNET),
+    "video": _video(),
+    "video, mean of frames, swin": _video(pool="mean", encoder="swin", patch=4),
+    "video, resnet": _video(encoder="resnet"),
+    "video, mean of projected frames": _video(pool="mean", encoder="linear"),
+    "efficientnet": _image("efficientnet", size=(48, 70), **EFFICIENTNET),
+    "captioner": _tells("captioner"),
+    "captioner, no attention": _tells("captioner", attention="none"),
+    "captioner, dot, ungated, tied": _tells("captioner", attention="dot", gated=False, tie="output", dim=12),
+    "captioner, bilinear, positions": _tells("captioner", attention="bilinear", positions="learned"),
+    "captioner, vit": _tells("captioner", encoder="vit", encoder_size=json.dumps(VIT)),
+    "captioner, swin": _tells("captioner", encoder="swin", encoder_size=json.dumps(SWIN)),
+    "caption-transformer": _tells("caption-transformer", exported=True, **DECODER),
+    "caption-transformer, norm after, untied": _tells("caption-transformer", order="post", tie="none", **DECODER),
 }
 
 
@@ -162,17 +344,22 @@ def _which(of_these) -> pytest.MarkDecorator:
 
 
 def _looks(case: Case) -> bool:
-    return case.changes.get("attention") != "none" and case.name != "resnet"
+    # A recurrent encoder looks when its states are pooled, which is after its `forward`.
+    nothing_to_see = case.name in ("resnet", "efficientnet", "rnn") or isinstance(case.kind, ReadsWindows)
+    return case.changes.get("attention") != "none" and not nothing_to_see
 
 
 def _looks_at_once(case: Case) -> bool:
     one_by_one = (case.changes.get("feed"), case.changes.get("order")) not in ((None, None), (None, "pre"))
-    # A pool looks with one query, for which the fused kernel is not worth it on a CPU.
-    return _looks(case) and not one_by_one and case.changes.get("pool") != "attention"
+    # A pool looks with one query, and so does a last block of which one token is read: the fused kernel is not worth it
+    # on a CPU. (What is exported has it there too.)
+    pool = case.changes.get("pool", "class" if case.name == "vit" and "distilled" not in case.changes else None)
+    one_by_one |= case.name == "captioner" or (case.name == "video" and "encoder" not in case.changes)
+    return _looks(case) and not one_by_one and pool not in ("attention", "class")
 
 
 every_model = _which(lambda case: True)
-every_model_that_writes = _which(lambda case: isinstance(case.kind, ReadsAndWrites))
+every_model_that_writes = _which(lambda case: isinstance(case.kind, (ReadsAndWrites, Tells)))
 every_model_that_looks = _which(_looks)
 every_model_whose_steps_look_at_once = _which(_looks_at_once)
 LENGTHS = [5, 1, 4]
@@ -188,7 +375,8 @@ def test_the_traced_output_is_the_untraced_and_there_are_as_many_maps_as_layers(
     assert torch.equal(before, during)
     assert torch.equal(before, model(*batch))
     assert set(seen) == {name for name, layer in model.named_modules() if isinstance(layer, (Attention, TokenMixing))}
-    assert len(seen.select()) == len(seen) * len(LENGTHS)
+    maps = getattr(case.kind, "maps", lambda layer, lengths: len(lengths))
+    assert {name: len(some) for name, some in seen.items()} == {name: maps(name, LENGTHS) for name in seen}
 
 
 @every_model_that_looks
@@ -302,5 +490,5 @@ def test_every_parameter_gets_a_finite_gradient_with_an_empty_text_in_the_batch_
     for name, parameter in model.named_parameters():
         assert parameter.grad is not None, name
         assert parameter.grad.isfinite().all(), name
-        # A key's bias adds the same to every score of a row, and softmax does not notice.
-        assert parameter.grad.abs().sum() > 0 or name.endswith("key.bias"), name
+        # A key's bias, or a word's own, adds the same to every score of a row, and softmax does not notice.
+        assert parameter.grad.abs().sum() > 0 or name.endswith(("key.bias", "input_bias.weight")), name

@@ -76,6 +76,11 @@ class Grid:
     def __len__(self) -> int:
         return len(self.prefix) + self.rows * self.columns
 
+    @property
+    def sides(self) -> tuple[float, float]:
+        """Height and width of a cell in pixels."""
+        return self.cell or (self.image[0] / self.rows, self.image[1] / self.columns)
+
     def box(self, position: int) -> tuple[float, float, float, float] | None:
         """``(left, top, right, bottom)`` in pixels of the cell at ``position``; None for a prefix position."""
         cell = position - len(self.prefix)
@@ -83,7 +88,7 @@ class Grid:
             return None
         row, column = divmod(cell, self.columns)
         height, width = self.image
-        tall, wide = self.cell or (height / self.rows, width / self.columns)
+        tall, wide = self.sides
         return (
             min(column * wide, width),
             min(row * tall, height),

@@ -62,7 +62,7 @@ TOY = ["train", "toy", "--out", "o"]
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["trian"], "there is no verb 'trian'. Did you mean 'train'? known: check"),
+        (["trian"], "there is no verb 'trian'. Did you mean 'train'? known: caption"),
         (["train"], "qkv train must be told the task; expected one of"),
         (["train", "toi"], "no task is called 'toi'. Did you mean 'toy'?"),
         (["train", "toy"], "--out is missing"),

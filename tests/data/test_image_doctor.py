@@ -185,7 +185,7 @@ def test_check_sees_what_lies_there(tmp_path, capsys):
     assert main(["check", str(pairs), "--kind", "pairs"]) == 0
     (tmp_path / "none").mkdir()
     assert main(["check", str(tmp_path / "none")]) == 2
-    assert "there are neither pictures nor sentence pairs" in capsys.readouterr().err
+    assert "there are neither pictures, clips nor sentence pairs" in capsys.readouterr().err
 
 
 def test_tables_are_told_apart_by_their_columns(tmp_path):

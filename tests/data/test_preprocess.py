@@ -38,6 +38,11 @@ def test_the_centre_crop_leads_back_into_the_picture(size, crop, picture, region
     assert Preprocess(size, crop).region(*picture) == region
 
 
+def test_a_picture_that_may_be_stretched_is_read_whole():
+    assert Preprocess((224, 224), stretch=True).region(448, 100) == (0, 0, 100, 448)
+    assert Preprocess((224, 224), 0.875, stretch=True).region(512, 256) == (16, 32, 240, 480)
+
+
 @given(st.integers(1, 400), st.integers(1, 400), st.integers(1, 40), st.integers(1, 40), st.floats(0.3, 1))
 def test_a_crop_lies_inside_of_any_picture(height, width, rows, columns, crop):
     left, top, right, bottom = Preprocess((rows, columns), crop).region(height, width)

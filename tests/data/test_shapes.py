@@ -76,10 +76,11 @@ def test_they_are_written_as_a_folder_that_training_takes(tmp_path):
 
 def test_clips_are_written_frame_by_frame(tmp_path):
     write_clips(tmp_path / "c", {"train": 3}, seed=2)
-    rows = [json.loads(line) for line in (tmp_path / "c" / "events.train.jsonl").read_text().splitlines()]
+    rows = [json.loads(line) for line in (tmp_path / "c" / "train.jsonl").read_text().splitlines()]
     clip = next(clips(2))
-    assert rows[0]["clip"] == f"train/{EVENTS[0]}/00000" and rows[0]["events"] == np.flatnonzero(clip.events).tolist()
-    files = sorted((tmp_path / "c" / rows[0]["clip"]).iterdir())
+    assert rows[0]["path"] == f"train/{EVENTS[0]}/00000" and rows[0]["frames"] == clip.events.tolist()
+    assert rows[0]["label"] == EVENTS[0] and find_kind(str(tmp_path / "c")) == "clips"
+    files = sorted((tmp_path / "c" / rows[0]["path"]).iterdir())
     assert len(files) == 16 and (decode(files[5]).pixels == clip.frames[5]).all()
 
 

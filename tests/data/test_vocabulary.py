@@ -17,7 +17,7 @@ from qkv.data.normalise import Normaliser
 from qkv.data.subwords import BYTE, END, PAD, START, Subwords, default_words
 from qkv.errors import ConfigError, DataError, RunError
 
-KINDS = ("bpe", "unigram", "word", "character")
+KINDS = ("bpe", "unigram", "word", "character", "wordpiece")
 WORDS = (
     *("the", "dog", "cat", "runs", "sleeps", "eats", "an", "apple", "red", "green", "café", "naïve"),
     *("나는", "너는", "학생이다", "선생님이다", "고양이를", "보았다", "사과를", "먹었다"),

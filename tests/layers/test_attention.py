@@ -11,6 +11,7 @@ from torch import nn
 from qkv.layers.attention import Attention, KeyValue, attend, attention_weights
 from qkv.layers.mask import CAUSAL, EVERYTHING, Mask, padding
 from qkv.layers.score import Additive, Bilinear, Cosine, Dot, ScaledDot
+from qkv.look.trace import trace
 from samples import close, memory, tensor
 
 DEPTH = 4
@@ -242,3 +243,21 @@ def test_dropout_takes_weights_in_training_only(tap):
     assert not torch.equal(layer(states), layer(states))
     layer.eval()
     assert torch.equal(layer(states), layer(states))
+
+
+@torch.no_grad()
+def test_a_layer_that_is_read_at_its_first_tokens_says_the_same_of_them_and_shows_all_of_its_maps():
+    layer, states = Attention(8, 2, between=("tokens", "tokens")).eval(), tensor(0, 3, 5, 8)
+    mask = Mask(torch.tensor([[1, 1, 1, 1, 1], [1, 1, 0, 0, 0], [0, 0, 0, 0, 0]], dtype=torch.bool)[:, None, None, :])
+    for keep in (EVERYTHING, mask, Mask(mask.keep.expand(3, 1, 5, 5))):
+        whole = layer(states, mask=keep)
+        for first in (1, 2):
+            close(layer(states, mask=keep, first=first), whole[:, :first])
+        before = layer(states, mask=keep, first=2)
+        with trace(layer) as seen:
+            assert torch.equal(layer(states, mask=keep, first=2), before)
+        assert seen[""][0].weights.shape == (2, 5, 5)
+        with trace(layer, edit=lambda name, weights: weights):
+            close(layer(states, mask=keep, first=2), before)
+    with pytest.raises(ValueError, match="causal"):
+        layer(states, mask=CAUSAL, first=1)

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from qkv.errors import ConfigError
+from qkv.layers import block
 from qkv.layers.attention import Attention
 from qkv.layers.block import ACTIVATIONS, DecoderBlock, EncoderBlock, FeedForward, Past, Residual
 from qkv.layers.mask import CAUSAL, Mask, padding
@@ -98,3 +99,14 @@ def test_two_ways_on_from_one_past_do_not_see_each_other(seed):
         for i in range(2):
             alone = block(ways[:, i : i + 1], memory, past=Past(block.attention.remember(common)), mask=CAUSAL)
             close(together[:, i : i + 1], alone)
+
+
+@pytest.mark.parametrize("activation", block.ACTIVATIONS)
+def test_what_no_gradient_needs_is_overwritten_and_parted_and_the_answer_is_the_same(activation, monkeypatch):
+    feed_forward, states = FeedForward(6, 10, activation), tensor(0, 3, 7, 6)
+    before, wanted = states.clone(), feed_forward(states).detach()
+    with torch.no_grad():
+        close(feed_forward(states), wanted)
+        monkeypatch.setattr(block, "WIDE", 40)
+        close(feed_forward(states), wanted)
+    assert torch.equal(states, before)

@@ -4,7 +4,8 @@ import pytest
 import torch
 
 from qkv.layers.cross_entropy import linear_cross_entropy
-from qkv.layers.linear import _AVAILABLE, LARGE, Linear
+from qkv.layers.linear import _AVAILABLE, LARGE, MANY, Linear, side_by_side
+from samples import close, tensor
 
 SIDE = round(LARGE**0.5)  # of the smallest weight that is kept in blocks
 
@@ -45,3 +46,17 @@ def test_inference_after_loading_uses_the_new_weight():
     layer.load_state_dict(other.state_dict())
     with torch.inference_mode():
         torch.testing.assert_close(layer(x), other(x))
+
+
+def test_several_layers_of_one_input_by_one_product_say_what_each_says():
+    layers, x = [Linear(4, 6), Linear(4, 5), Linear(4, 6)], tensor(0, 3, MANY, 4)
+    for made, layer in zip(side_by_side(layers, x), layers, strict=True):
+        close(made, layer(x))
+    sum(made.square().sum() for made in side_by_side(layers, x)).backward()
+    found = [parameter.grad.clone() for layer in layers for parameter in layer.parameters()]
+    for layer in layers:
+        layer.zero_grad()
+    sum(layer(x).square().sum() for layer in layers).backward()
+    for one, other in zip(found, (p.grad for layer in layers for p in layer.parameters()), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-2)
+    assert all(made is x for made in side_by_side([torch.nn.Identity()] * 2, x))

@@ -12,6 +12,7 @@ from qkv.errors import ConfigError
 from qkv.layers.attention import Attention
 from qkv.models.seq2seq import Seq2Seq, Seq2SeqConfig
 from qkv.models.transformer import Transformer, TransformerConfig
+from qkv.tasks.forcing import chance_of_truth
 from qkv.tasks.load import load
 from qkv.tasks.settings import read_settings, write_settings
 from qkv.tasks.translate import Translate
@@ -122,8 +123,7 @@ def test_with_teacher_forcing_of_1_the_true_words_are_read_and_with_0_the_models
 
 
 def test_the_chance_of_truth_falls_in_a_line():
-    task = Translate(teacher_forcing=0.6, forcing_steps=100)
-    assert [task._chance_of_truth(step) for step in (0, 50, 100, 1000)] == pytest.approx([1.0, 0.8, 0.6, 0.6])
+    assert [chance_of_truth(0.6, 100, step) for step in (0, 50, 100, 1000)] == pytest.approx([1.0, 0.8, 0.6, 0.6])
     with pytest.raises(ConfigError, match=r"teacher_forcing is 1\.5"):
         Translate(teacher_forcing=1.5)
 

@@ -8,6 +8,8 @@ __all__ = ["main"]
 
 FAMILIES = {
     "classify pictures": "qkv.cli.classify_pictures",
+    "classify texts": "qkv.cli.classify_texts",
+    "classify clips": "qkv.cli.classify_clips",
 }
 
 

@@ -9,19 +9,23 @@ __all__ = ["main"]
 
 EXAMPLES = """examples:
   qkv export runs/opus opus-again      # transformers.MarianMTModel.from_pretrained("opus-again") loads it
+  qkv export runs/vit --to hf --out birds     # AutoModelForImageClassification.from_pretrained("birds") loads it
+  qkv export runs/vit --to timm --out birds   # timm.create_model("local-dir:birds", pretrained=True) loads it
+  qkv export runs/vit --to torchvision --out vit.safetensors
 """
 
 
-def export(run: Path, out: Path) -> None:
-    """Write an imported run (fine-tuned or not) as a folder that the transformers library loads.
+def export(run: Path, out: Path, *, to: str | None = None) -> None:
+    """Write a run (imported, fine-tuned or your own) as others publish theirs.
 
     Args:
-        run: the folder of a run whose vocabulary is of SentencePiece.
-        out: the folder to write.
+        run: the folder of a run of pictures, or of a translator whose vocabulary is of SentencePiece.
+        out: the folder to write, or a file of weights alone (.safetensors; .npz for the original release's names).
+        to: whose names: timm, torchvision, hf, npz or cifar; those that the run came with if not given.
     """
-    from qkv.weights.marian import export_marian
+    from qkv.weights.published import export_run
 
-    export_marian(run, out)
+    export_run(run, out, to)
     print(f"wrote {out}")
 
 

@@ -8,6 +8,8 @@ __all__ = ["main"]
 
 FAMILIES = {
     "regress pictures": "qkv.cli.regress_pictures",
+    "regress texts": "qkv.cli.regress_texts",
+    "regress clips": "qkv.cli.regress_clips",
 }
 
 

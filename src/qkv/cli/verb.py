@@ -18,12 +18,18 @@ __all__ = ["run_verb", "whole_number", "whole_numbers"]
 def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples: str = "") -> Any:
     """Call ``verb`` with what the command line says: parameters without a default are positional.
 
-    A true-or-false option may stand alone (``--json``); a last positional that is a list takes all words that are left.
-    Raises ConfigError for anything that ``verb`` does not take.
+    The last of those may also be given by its name (``--out FOLDER``), or take all words that are left, if it is a
+    list. A true-or-false option may stand alone (``--json``). Raises ConfigError for anything that ``verb`` does not
+    take.
     """
     parameters = inspect.signature(verb).parameters
     alone = {"--" + key for key, parameter in parameters.items() if parameter.annotation is bool}
-    words = []
+    positional = [p for p in parameters.values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
+    named = f"--{positional[-1].name}" if positional else None
+    words, argv = [], [part for word in argv for part in _apart(word, named)]
+    if named in argv[:-1]:
+        i = argv.index(named)
+        argv = [*argv[:i], *argv[i + 2 :], argv[i + 1]]
     for i, word in enumerate(argv):
         if word.startswith("--"):
             key, equals, value = word.partition("=")
@@ -32,7 +38,6 @@ def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples:
             if word in alone and argv[i + 1 : i + 2] not in (["true"], ["false"]):
                 word += "=true"
         words.append(word)
-    positional = [p for p in parameters.values() if p.default is p.empty and p.kind is not p.KEYWORD_ONLY]
     if positional and get_origin(positional[-1].annotation) is list:
         words = _gathered(words, len(positional) - 1)
     parser = ArgumentParser(
@@ -64,6 +69,12 @@ def _gathered(words: Sequence[str], before: int) -> list[str]:
         (options if word.startswith("-") or value else plain).append(word)
     rest = [json.dumps(plain[before:])] if plain[before:] else []
     return [*plain[:before], *rest, *options]
+
+
+def _apart(word: str, named: str | None) -> list[str]:
+    """``--out=FOLDER`` as two words, for the last of the positional parameters."""
+    key, equals, value = word.partition("=")
+    return [key, value] if equals and key == named else [word]
 
 
 def whole_numbers(option: str, text: str | None) -> list[int] | None:

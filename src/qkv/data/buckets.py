@@ -6,7 +6,7 @@ same `Buckets.epoch_length`, so they can agree on how many steps there are (plac
 or leave out).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple, Protocol
@@ -19,10 +19,10 @@ from torch import Tensor
 from qkv.data.codec import Codec
 from qkv.data.store import PairStore
 
-__all__ = ["Batch", "Buckets", "by_length", "pad", "pad_rows"]
+__all__ = ["Batch", "Buckets", "Rounds", "by_length", "pad", "pad_rows"]
 
-STRIP = 1 << 10  # neighbouring pairs that stay in one block
-BLOCK = 1 << 18  # pairs that are shuffled and sorted by length together: what is in memory at once
+STRIP = 1 << 10  # neighbouring rows that stay in one block
+BLOCK = 1 << 18  # rows that are shuffled and sorted by length together: what is in memory at once
 
 
 class Position(Protocol):
@@ -106,12 +106,79 @@ class Plan(NamedTuple):
     turn: np.ndarray
 
 
-class Buckets:
-    """Training batches of a `PairStore`; fits `qkv.tasks.task.Batches`. Every pair occurs once an epoch.
+class Rounds:
+    """Which of ``count`` rows make up the batch at a place. Every row occurs once an epoch.
 
-    An epoch cuts the store into strips of neighbouring pairs, shuffles the strips, and puts them together into blocks
-    of at most `BLOCK` pairs from all over the corpus. A block is shuffled, sorted by length, cut into batches, and its
-    batches are shuffled. One block is in memory at a time, as numpy arrays.
+    An epoch cuts the rows into strips of neighbours, shuffles the strips, and puts them together into blocks of at most
+    `BLOCK` rows from all over the corpus. A block is shuffled, sorted by length, cut into batches, and its batches are
+    shuffled. One block is in memory at a time, as numpy arrays.
+
+    Args:
+        sort: ``sort(index)`` gives the order of some rows by length, and the width of each in that order.
+        batch_tokens: a batch's rows times its widest are at most this (a row that is wider alone is a batch alone).
+    """
+
+    def __init__(
+        self,
+        count: int,
+        sort: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]],
+        batch_tokens: int,
+        seed: int = 0,
+        block: int = BLOCK,
+    ):
+        self.count, self.sort, self.batch_tokens, self.seed = count, sort, batch_tokens, seed
+        self.strip = min(STRIP, block)
+        self.strips_per_block = max(1, block // self.strip)
+        self._plans: dict[tuple[int, int], Plan] = {}
+        self._ends: dict[int, np.ndarray] = {}
+
+    def epoch_length(self, epoch: int) -> int:
+        """The number of batches of an epoch; epochs differ by a few."""
+        return int(self._block_ends(epoch)[-1])
+
+    def rows(self, position: Position) -> np.ndarray:
+        """int64[row]: which rows make up the batch at a place.
+
+        Raises:
+            IndexError: the epoch has no such batch.
+        """
+        ends = self._block_ends(position.epoch)
+        if not 0 <= position.batch < ends[-1]:
+            raise IndexError(f"epoch {position.epoch} has {ends[-1]} batches, there is no batch {position.batch}")
+        block = int(np.searchsorted(ends, position.batch, side="right"))
+        plan = self._plan(position.epoch, block)
+        cut = plan.turn[position.batch - (ends[block - 1] if block else 0)]
+        return plan.order[plan.cuts[cut] : plan.cuts[cut + 1]]
+
+    def _blocks(self, epoch: int) -> list[np.ndarray]:
+        """The numbers of the strips of each block."""
+        strips = np.random.default_rng((self.seed, epoch)).permutation(-(-self.count // self.strip))
+        return [strips[i : i + self.strips_per_block] for i in range(0, len(strips), self.strips_per_block)]
+
+    def _block_ends(self, epoch: int) -> np.ndarray:
+        """int64[block]: how many batches there are up to the end of each block."""
+        if epoch not in self._ends:
+            counts = [len(self._plan(epoch, block).turn) for block in range(len(self._blocks(epoch)))]
+            self._ends = {**dict(list(self._ends.items())[-1:]), epoch: np.cumsum([*counts] or [0])}
+        return self._ends[epoch]
+
+    def _plan(self, epoch: int, block: int) -> Plan:
+        if (epoch, block) not in self._plans:
+            self._plans = {**dict(list(self._plans.items())[-1:]), (epoch, block): self._make_plan(epoch, block)}
+        return self._plans[epoch, block]
+
+    def _make_plan(self, epoch: int, block: int) -> Plan:
+        chance = np.random.default_rng((self.seed, epoch, 1 + block))
+        begins = self._blocks(epoch)[block] * self.strip
+        index = np.concatenate([np.arange(b, min(b + self.strip, self.count)) for b in begins.tolist()])
+        index = index[chance.permutation(len(index))]
+        order, widths = self.sort(index)
+        cuts = _cut(widths, self.batch_tokens)
+        return Plan(index[order], cuts, chance.permutation(len(cuts) - 1))
+
+
+class Buckets:
+    """Training batches of a `PairStore`; fits `qkv.tasks.task.Batches`. Every pair occurs once an epoch (`Rounds`).
 
     Args:
         batch_tokens: a batch's rows times its longest row, on the longer side, are at most this (marks counted; a pair
@@ -131,16 +198,13 @@ class Buckets:
         max_length: int = 1 << 30,
         block: int = BLOCK,
     ):
-        self.store, self.codec, self.batch_tokens, self.seed = store, codec, batch_tokens, seed
+        self.store, self.codec, self.seed = store, codec, seed
         self.bpe_dropout, self.max_length = bpe_dropout, max_length
-        self.strip = min(STRIP, block)
-        self.strips_per_block = max(1, block // self.strip)
-        self._plans: dict[tuple[int, int], Plan] = {}
-        self._ends: dict[int, np.ndarray] = {}
+        self.rounds = Rounds(len(store), self._sort, batch_tokens, seed, block)
 
     def epoch_length(self, epoch: int) -> int:
         """The number of batches of an epoch; epochs differ by a few."""
-        return int(self._block_ends(epoch)[-1])
+        return self.rounds.epoch_length(epoch)
 
     def batch(self, position: Position) -> Batch:
         """The batch at a place.
@@ -152,13 +216,13 @@ class Buckets:
 
     def rows(self, position: Position) -> np.ndarray:
         """int64[sentence]: which pairs of the store make up the batch at a place."""
-        ends = self._block_ends(position.epoch)
-        if not 0 <= position.batch < ends[-1]:
-            raise IndexError(f"epoch {position.epoch} has {ends[-1]} batches, there is no batch {position.batch}")
-        block = int(np.searchsorted(ends, position.batch, side="right"))
-        plan = self._plan(position.epoch, block)
-        cut = plan.turn[position.batch - (ends[block - 1] if block else 0)]
-        return plan.order[plan.cuts[cut] : plan.cuts[cut + 1]]
+        return self.rounds.rows(position)
+
+    def _sort(self, index: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        source, target = self.store.source.lengths(index), self.store.target.lengths(index)
+        # By target, then by source, up and down in turn so that neighbours across a step are alike on both sides.
+        order = np.lexsort((np.where(target % 2, -source, source), target))
+        return order, np.maximum(source, target)[order] + 1
 
     def _make(self, rows: np.ndarray, position: Position) -> Batch:
         sides = []
@@ -175,35 +239,6 @@ class Buckets:
         source = [[*ids, self.codec.source.end] for ids in sides[0]]
         target = [[self.codec.start, *ids, self.codec.target.end] for ids in sides[1]]
         return pad(source, target, self.codec, self.store.lines[rows].tolist())
-
-    def _blocks(self, epoch: int) -> list[np.ndarray]:
-        """The numbers of the strips of each block."""
-        strips = np.random.default_rng((self.seed, epoch)).permutation(-(-len(self.store) // self.strip))
-        return [strips[i : i + self.strips_per_block] for i in range(0, len(strips), self.strips_per_block)]
-
-    def _block_ends(self, epoch: int) -> np.ndarray:
-        """int64[block]: how many batches there are up to the end of each block."""
-        if epoch not in self._ends:
-            counts = [len(self._plan(epoch, block).turn) for block in range(len(self._blocks(epoch)))]
-            self._ends = {**dict(list(self._ends.items())[-1:]), epoch: np.cumsum([*counts] or [0])}
-        return self._ends[epoch]
-
-    def _plan(self, epoch: int, block: int) -> Plan:
-        if (epoch, block) not in self._plans:
-            self._plans = {**dict(list(self._plans.items())[-1:]), (epoch, block): self._make_plan(epoch, block)}
-        return self._plans[epoch, block]
-
-    def _make_plan(self, epoch: int, block: int) -> Plan:
-        chance = np.random.default_rng((self.seed, epoch, 1 + block))
-        begins = self._blocks(epoch)[block] * self.strip
-        index = np.concatenate([np.arange(b, min(b + self.strip, len(self.store))) for b in begins.tolist()])
-        index = index[chance.permutation(len(index))]
-        source, target = self.store.source.lengths(index), self.store.target.lengths(index)
-        # By target, then by source, up and down in turn so that neighbours across a step are alike on both sides.
-        order = np.lexsort((np.where(target % 2, -source, source), target))
-        index, widths = index[order], np.maximum(source, target)[order] + 1
-        cuts = _cut(widths, self.batch_tokens)
-        return Plan(index, cuts, chance.permutation(len(cuts) - 1))
 
 
 def _cut(widths: np.ndarray, batch_tokens: int) -> np.ndarray:

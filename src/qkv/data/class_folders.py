@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from qkv.data.discover import NAMES
 from qkv.errors import DataError
 
-__all__ = ["SUFFIXES", "Layout", "arrange", "is_hidden", "part_of"]
+__all__ = ["SUFFIXES", "SYSTEM_FILES", "Layout", "arrange", "is_hidden", "part_of"]
 
 # fmt: off
 SUFFIXES = frozenset((
@@ -47,7 +47,13 @@ def is_hidden(name: str) -> bool:
     return name.startswith((".", "__")) or name.lower() in SYSTEM_FOLDERS
 
 
-def arrange(names: Sequence[str], folders: Iterable[str], root: str, part: str | None = None) -> Layout:
+def arrange(
+    names: Sequence[str],
+    folders: Iterable[str],
+    root: str,
+    part: str | None = None,
+    places: Sequence[int] | None = None,
+) -> Layout:
     """Sort out the files of a folder.
 
     Args:
@@ -55,12 +61,13 @@ def arrange(names: Sequence[str], folders: Iterable[str], root: str, part: str |
         folders: all folders below the root, empty ones too.
         root: what messages call it.
         part: to which all belongs; None looks for folders named as parts.
+        places: which of ``names`` are the user's; those of pictures if not given.
 
     Raises:
         DataError: folders named as parts and others stand side by side.
     """
     layout = Layout([None] * len(names))
-    pictures = _pictures(names, layout, root, part or "train")
+    pictures = _pictures(names, layout, root, part or "train") if places is None else places
     wrapper = _wrapper([names[i] for i in pictures], part)
     if wrapper:
         layout.remarks.append(f"all pictures of {root} lie in {wrapper}: classes are looked for there")

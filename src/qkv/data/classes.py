@@ -1,6 +1,6 @@
 """The classes that labels name: one sorted list, made from all that can be learned from, before anything is held out.
 
-It is saved with the model and used everywhere; held-out pictures and later data are read by it and never make another.
+It is saved with the model and used everywhere; held-out examples and later data are read by it and never make another.
 Names sort as text (1, 10, 2): the order has no meaning, since no one counts classes by hand again.
 """
 
@@ -25,7 +25,7 @@ def class_list(labels: Iterable[Label]) -> tuple[str, ...]:
 
 
 def counts(labels: Iterable[Label]) -> Counter[str]:
-    """How many pictures each class has."""
+    """How many examples each class has."""
     found: Counter[str] = Counter()
     for label in labels:
         if not isinstance(label, float):
@@ -50,6 +50,7 @@ def unknown(
 
 def judge(labels: dict[str, list[Label]], kind: str, report: Report) -> None:
     """Report what the labels of each part are like; classes that only a held-out part has are refused by name."""
+    one = report.unit.removesuffix("s")
     if kind == "number":
         _judge_numbers(labels, report)
         return
@@ -66,33 +67,35 @@ def judge(labels: dict[str, list[Label]], kind: str, report: Report) -> None:
                 report.refused.append(error)
             for name in known:
                 if not have[name]:
-                    report.add(part, "classes of train without a picture", "noted", name)
+                    report.add(part, f"classes of train without a {one}", "noted", name)
         _judge_shares(part, have, len(some), kind, report)
     if train and len(known) < 2 and kind == "class":
         report.refused.append(
             DataError(
-                f"all pictures of train are of one class, {known[0]!r}",
+                f"all {report.unit} of train are of one class, {known[0]!r}",
                 expected="two classes or more",
                 file=report.files["train"][0],
             )
         )
     if train and not known and kind == "several":
-        report.refused.append(DataError("no picture of train has a label", file=report.files["train"][0]))
+        report.refused.append(DataError(f"no {one} of train has a label", file=report.files["train"][0]))
 
 
-def _judge_shares(part: str, have: Counter[str], pictures: int, kind: str, report: Report) -> None:
-    if not pictures:
+def _judge_shares(part: str, have: Counter[str], examples: int, kind: str, report: Report) -> None:
+    if not examples:
         return
     name, most = have.most_common(1)[0] if have else ("", 0)
-    if most > CONSTANT * pictures and (kind == "several" or len(have) > 1):
+    if most > CONSTANT * examples and (kind == "several" or len(have) > 1):
         report.remarks.append(
-            f"WARNING: {most / pictures:.1%} of {part} is {name!r}: "
+            f"WARNING: {most / examples:.1%} of {part} is {name!r}: "
             "a model that says nothing else is right as often; look at the scores of each class"
         )
     if part == "train":
         for name, count in sorted(have.items()):
             if count < 2:
-                report.add(part, "classes of one picture, which cannot be held out", "noted", name)
+                report.add(
+                    part, f"classes of one {report.unit.removesuffix('s')}, which cannot be held out", "noted", name
+                )
 
 
 def _judge_numbers(labels: dict[str, list[Label]], report: Report) -> None:

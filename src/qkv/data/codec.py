@@ -9,7 +9,7 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
@@ -18,12 +18,13 @@ from typing import Protocol, runtime_checkable
 from qkv.axis import Tokens
 from qkv.errors import RunError
 
-__all__ = ["VOCABULARIES", "Codec", "Vocabulary"]
+__all__ = ["VOCABULARIES", "Codec", "Vocabulary", "fingerprint_of", "load_vocabulary"]
 
 # What `codec.json` may name. A literal table, so that opening a folder from elsewhere can load no other code.
 VOCABULARIES = {
     "subwords": "qkv.data.subwords:Subwords",
     "sentencepiece": "qkv.data.sentencepieces:SentencePieces",
+    "wordpieces": "qkv.data.wordpieces:WordPieces",
 }
 
 
@@ -133,7 +134,7 @@ class Codec:
             header = json.loads((folder / "codec.json").read_text(encoding="utf-8"))
             if header["version"] != 1:
                 raise RunError(f"codec version {header['version']!r}", expected="version 1", file=folder)
-            sides = {side: _vocabulary(kind).load(folder / side) for side, kind in header["sides"].items()}
+            sides = {side: load_vocabulary(kind, folder / side) for side, kind in header["sides"].items()}
             source, target = (sides["joint"],) * 2 if "joint" in sides else (sides["source"], sides["target"])
             return cls(source, target, int(header["start"]))
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -146,15 +147,21 @@ class Codec:
 
     def fingerprint(self) -> str:
         """Equal for equal codecs: what encoded data is keyed by."""
-        with tempfile.TemporaryDirectory() as folder:
-            self.save(Path(folder) / "codec")
-            digest = hashlib.blake2b(digest_size=16)
-            for file in sorted((Path(folder) / "codec").rglob("*")):
-                if file.is_file():
-                    digest.update(file.name.encode() + b"\0" + file.read_bytes())
-            return digest.hexdigest()
+        return fingerprint_of(self.save)
 
 
-def _vocabulary(kind: str) -> type[Vocabulary]:
+def fingerprint_of(save: Callable[[Path], None]) -> str:
+    """Of all that ``save`` writes into a folder."""
+    with tempfile.TemporaryDirectory() as folder:
+        save(Path(folder) / "codec")
+        digest = hashlib.blake2b(digest_size=16)
+        for file in sorted((Path(folder) / "codec").rglob("*")):
+            if file.is_file():
+                digest.update(file.name.encode() + b"\0" + file.read_bytes())
+        return digest.hexdigest()
+
+
+def load_vocabulary(kind: str, folder: Path) -> Vocabulary:
+    """The vocabulary that its ``save`` left in a folder."""
     module, _, name = VOCABULARIES[kind].partition(":")
-    return getattr(import_module(module), name)
+    return getattr(import_module(module), name).load(folder)

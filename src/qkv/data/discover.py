@@ -14,10 +14,13 @@ __all__ = ["find_parts", "find_sides"]
 NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation", "val"), "test": ("test",)}
 
 
-def find_parts(folder: Path) -> dict[str, str]:
+def find_parts(folder: Path, whole: tuple[str, ...] = TABLES) -> dict[str, str]:
     """``{"train": "ko_en/train", "test": "ko_en/test2016"}``: prefixes of parallel files, or tables.
 
     A name is a part's own (``dev``, ``val`` ...) or begins with it and goes on with no letter (``test2016``).
+
+    Args:
+        whole: suffixes of files that hold all of a part; another file is taken for one side of parallel lines.
 
     Raises:
         DataError: there is no such folder, or two names fit a part.
@@ -28,7 +31,7 @@ def find_parts(folder: Path) -> dict[str, str]:
     for file in sorted(folder.iterdir()):
         bare = file.with_suffix("") if file.suffix == ".gz" else file
         if file.is_file() and bare.suffix:
-            stems.setdefault(bare.stem, str(file) if bare.suffix in TABLES else str(file.with_name(bare.stem)))
+            stems.setdefault(bare.stem, str(file) if bare.suffix in whole else str(file.with_name(bare.stem)))
     found = {}
     for part, names in NAMES.items():
         exact = [stem for stem in stems if stem.lower() in names]

@@ -22,7 +22,7 @@ from urllib.parse import urlsplit
 from qkv.data.lines import open_lines, raw_lines
 from qkv.errors import DataError, nearest
 
-__all__ = ["SPLITS", "TABLES", "Corpus", "Pair", "load_dataset", "open_corpus", "part_of"]
+__all__ = ["SPLITS", "TABLES", "Corpus", "Pair", "load_dataset", "open_corpus", "part_of", "readable"]
 
 TABLES = (".tsv", ".csv", ".jsonl", ".parquet")
 SPLITS = {"train": "train", "dev": "validation", "test": "test"}  # ours -> the usual name in a dataset
@@ -52,7 +52,7 @@ class Corpus:
     dataset: Any = field(default=None, compare=False, repr=False)
 
     def __iter__(self) -> Iterator[Pair]:
-        with _readable(*self.files):
+        with readable(*self.files):
             yield from _READ[self.format](self)
 
     @property
@@ -72,7 +72,7 @@ class Corpus:
 
 
 @contextmanager
-def _readable(*files: str | Path) -> Iterator[None]:
+def readable(*files: str | Path) -> Iterator[None]:
     """A file that cannot be read is the user's to mend: a cut-off .gz, a broken parquet file, no permission."""
     try:
         yield
@@ -99,7 +99,7 @@ def open_corpus(where: str, source: str, target: str, split: str = "train") -> C
         if path.name.endswith(".parquet.gz"):
             raise DataError("a parquet file is packed already", remedy="gunzip it", file=path)
         if not path.name.endswith(".parquet"):
-            _refuse_utf16(path)
+            refuse_utf16(path)
         if bare.suffix in TABLES:
             kind = bare.suffix[1:]
             names = (source, target) if kind in ("jsonl", "parquet") else _columns(path, kind, source, target)
@@ -116,7 +116,7 @@ def open_corpus(where: str, source: str, target: str, split: str = "train") -> C
     found = [_side(path, side) for side in (source, target)]
     if all(found):
         for file in found:
-            _refuse_utf16(file)
+            refuse_utf16(file)
         return Corpus(str(found[0]), str(found[1]), "parallel", source, target)
     if any(found):
         missing, here = (source, found[1]) if found[1] else (target, found[0])
@@ -140,8 +140,9 @@ def _side(prefix: Path, suffix: str) -> Path | None:
     return next((prefix.with_name(name) for name in names if prefix.with_name(name).is_file()), None)
 
 
-def _refuse_utf16(file: Path) -> None:
-    with _readable(file), open_lines(file) as stream:
+def refuse_utf16(file: Path) -> None:
+    """Raise DataError if a file begins as UTF-16 does."""
+    with readable(file), open_lines(file) as stream:
         if stream.read(2) in (b"\xff\xfe", b"\xfe\xff"):
             remedy = "iconv -f UTF-16 -t UTF-8 makes it so"
             raise DataError("the file is UTF-16", expected="UTF-8", remedy=remedy, file=file)
@@ -161,7 +162,7 @@ def _read_parallel(corpus: Corpus) -> Iterator[Pair]:
 
 def _columns(path: Path, kind: str, source: str, target: str) -> tuple[str, str]:
     """Names of the two columns if the first line has them, positions "0" and "1" for a TSV without a header."""
-    with _readable(path), open_lines(path) as stream:
+    with readable(path), open_lines(path) as stream:
         first = next(raw_lines(stream), None) or b""
     if not first.strip():
         raise DataError("the file is empty, or begins with an empty line", expected="a header or a pair", file=path)

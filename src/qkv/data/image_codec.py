@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from qkv.data.classes import Label
 from qkv.data.preprocess import Preprocess
-from qkv.errors import DataError, RunError, nearest
+from qkv.data.targets import Targets
+from qkv.errors import RunError
 
 __all__ = ["ImageCodec"]
 
@@ -35,35 +35,22 @@ class ImageCodec:
     spread: float = 1.0
 
     @property
+    def targets(self) -> Targets:
+        """The classes, or the scale of the numbers."""
+        return Targets(self.classes, self.labels, self.centre, self.spread)
+
+    @property
     def outputs(self) -> int:
         """How many numbers the model says of a picture."""
-        return len(self.classes) or 1
+        return self.targets.outputs
 
     def encode(self, labels: Sequence[Label]) -> Float[Tensor, "image output"]:
-        """What is to be learned: 1 for each class that a picture has and 0 for the others, or its scaled number.
-
-        Raises:
-            DataError: a class that is not among ``classes``.
-        """
-        if self.labels == "number":
-            return ((torch.tensor(labels, dtype=torch.float64) - self.centre) / self.spread).float().reshape(-1, 1)
-        place = {name: i for i, name in enumerate(self.classes)}
-        encoded = torch.zeros(len(labels), self.outputs)
-        for row, label in zip(encoded, labels, strict=True):
-            for name in (label,) if isinstance(label, str) else label:
-                if name not in place:
-                    raise DataError(f"there is no class {name!r}", remedy=nearest(name, self.classes))
-                row[place[name]] = 1
-        return encoded
+        """What is to be learned; see `Targets.encode`."""
+        return self.targets.encode(labels)
 
     def decode(self, outputs: Float[Tensor, "image output"]) -> list[str] | list[float]:
-        """The class of the largest output of each picture, or its number in the user's units.
-
-        With several labels, see ``classes`` and each output: where to cut is not the codec's to say.
-        """
-        if self.labels == "number":
-            return (outputs[:, 0].double() * self.spread + self.centre).tolist()
-        return [self.classes[i] for i in outputs.argmax(1).tolist()]
+        """The class of the largest output of each picture, or its number; see `Targets.decode`."""
+        return self.targets.decode(outputs)
 
     def save(self, folder: Path) -> None:
         """Write ``codec.json`` and ``preprocess.json`` into ``folder``."""

@@ -1,5 +1,5 @@
-"""Pictures that occur more than once: within a part of the data, under another label, and in train and dev or test
-alike. The same picture is the same pixels, whatever its file is called and however it is packed."""
+"""Pictures (or clips) that occur more than once: within a part of the data, under another label, and in train and dev
+or test alike. The same picture is the same pixels, whatever its file is called and however it is packed."""
 
 from collections.abc import Iterator
 
@@ -9,9 +9,7 @@ from qkv.data.image_listing import Example
 from qkv.data.notes import DROPPED, KEPT
 from qkv.data.report import Report
 
-__all__ = ["ALSO_IN", "OTHER_LABEL", "REPEATED", "compare"]
-
-REPEATED, OTHER_LABEL, ALSO_IN = "repeated pictures", "pictures under several labels", "pictures that are also in "
+__all__ = ["across", "compare"]
 
 
 def compare(
@@ -24,14 +22,14 @@ def compare(
     held_out = [part for part in ("dev", "test") if part in looks]
     if "train" in looks:
         for other in held_out:
-            _across("train", other, examples, looks, report, drop=True)
+            across("train", other, examples, looks, report, drop=True)
     if len(held_out) == 2:
-        _across("dev", "test", examples, looks, report, drop=False)
+        across("dev", "test", examples, looks, report, drop=False)
     for part in looks:
         _within(part, examples[part], looks[part], report, keep_duplicates)
 
 
-def _across(
+def across(
     part: str,
     other: str,
     examples: dict[str, list[Example]],
@@ -39,6 +37,7 @@ def _across(
     report: Report,
     drop: bool,
 ) -> None:
+    """Find the pictures of ``part`` that are also in ``other``; with ``drop`` they leave ``part``."""
     mine, theirs = looks[part], looks[other]
     usable = np.flatnonzero(theirs["state"] == KEPT)
     order = usable[np.argsort(theirs["content"][usable], kind="stable")]
@@ -46,12 +45,12 @@ def _across(
     found = theirs["content"][order]
     for i, at in zip(alike.tolist(), np.searchsorted(found, mine["content"][alike]).tolist(), strict=True):
         one, twin = examples[part][i], examples[other][int(order[at])]
-        kind = ALSO_IN + other + ("" if one.label == twin.label else ", with another label")
+        kind = f"{report.unit} that are also in {other}" + ("" if one.label == twin.label else ", with another label")
         report.add(part, kind, "dropped" if drop else "noted", _beside(one, twin))
         if drop:
             mine["state"][i] = DROPPED
     if len(alike):
-        what = f"{len(alike):,} pictures of {part} are also in {other}"
+        what = f"{len(alike):,} {report.unit} of {part} are also in {other}"
         done = f"; they are dropped from train, so that scores on {other} are scores on unseen pictures"
         report.remarks.append(f"WARNING: {what}{done if drop else ''}")
 
@@ -63,9 +62,10 @@ def _within(part: str, examples: list[Example], look: np.ndarray, report: Report
         for i in group if contradicted else group[1:]:
             if contradicted:
                 twin = next(examples[j] for j in group if examples[j].label != examples[i].label)
-                kind, drop = OTHER_LABEL, part == "train"
+                kind, drop = f"{report.unit} under several labels", part == "train"
             else:
-                twin, kind, drop = first, REPEATED, part == "train" and not keep_duplicates
+                twin, kind = first, f"repeated {report.unit}"
+                drop = part == "train" and not keep_duplicates
             report.add(part, kind, "dropped" if drop else "noted", _beside(examples[i], twin))
             if drop:
                 look["state"][i] = DROPPED

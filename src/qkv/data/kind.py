@@ -1,4 +1,4 @@
-"""What kind of data lies at a place: sentence pairs or labelled pictures, by names alone."""
+"""What kind of data lies at a place: sentence pairs, labelled pictures, clips or texts, or tagged sentences."""
 
 import os
 from itertools import islice
@@ -6,27 +6,41 @@ from pathlib import Path
 from typing import Literal
 
 from qkv.data.archives import ARCHIVES
+from qkv.data.caption_listing import CAPTION
 from qkv.data.class_folders import SUFFIXES, is_hidden
+from qkv.data.clip_kind import clips_in, names_clips
 from qkv.data.discover import find_parts
 from qkv.data.image_files import ImageFiles
 from qkv.data.image_listing import table_in
 from qkv.data.image_tables import LABEL, PATH, choose, column_names, is_table
+from qkv.data.tags_reading import is_tagged
+from qkv.data.texts_listing import has_class_folders, names_texts
 from qkv.errors import DataError
 
 __all__ = ["Kind", "find_kind"]
 
-Kind = Literal["pairs", "pictures"]
+Kind = Literal["pairs", "pictures", "captions", "clips", "texts", "tags"]
 LOOKED_AT = 10_000  # names of a folder, until one is a picture's
 
 
 def find_kind(where: str) -> Kind:
-    """Whether pairs or pictures lie at ``where``. What is no path (the name of a dataset) is taken for pairs.
+    """Which kind of data lies at ``where``. What is no path (the name of a dataset) is taken for pairs.
+
+    A table is told by its columns, tagged sentences by the suffix of their files.
 
     Raises:
         DataError: both lie there, or neither.
     """
     path = Path(where).expanduser()
+    if is_tagged(path) or (path.is_dir() and any(map(is_tagged, path.iterdir()))):
+        return "tags"
+    if _holds_captions(path):
+        return "captions"
+    if _holds_texts(path):
+        return "texts"
     if path.is_dir():
+        if clips_in(path):
+            return "clips"
         pictures = _first_picture(path) or next(map(str, table_in(path, ImageFiles()).values()), "")
         try:
             pairs = _pairs_in(path)
@@ -43,16 +57,37 @@ def find_kind(where: str) -> Kind:
             )
         if not pictures and not pairs:
             raise DataError(
-                "there are neither pictures nor sentence pairs",
-                expected="class folders of pictures, a table of paths and labels, or train.ko and train.en",
+                "there are neither pictures, clips nor sentence pairs, and no labelled texts",
+                expected="class folders of pictures, of clips or of .txt files, a table of paths or texts and labels, "
+                "tagged sentences (train.conll), or train.ko and train.en",
                 file=path,
             )
         return "pictures" if pictures else "pairs"
     if path.name.lower().endswith(ARCHIVES):
         return "pictures"
+    if is_table(path) and names_clips(path):
+        return "clips"
     if is_table(path) and _names_pictures(path):
         return "pictures"
     return "pairs"
+
+
+def _holds_captions(path: Path) -> bool:
+    """Whether pictures with captions lie there: in a table, or in tables named as parts."""
+    if is_table(path):
+        names = column_names(path)
+        return bool(choose(names, PATH) and choose(names, CAPTION)) and not choose(names, LABEL)
+    return path.is_dir() and any(_holds_captions(file) for file in sorted(path.iterdir()) if is_table(file))
+
+
+def _holds_texts(path: Path) -> bool:
+    """Whether labelled texts lie there: in a table, in tables named as parts, or as class folders of .txt files."""
+    if is_table(path):
+        return names_texts(path) and not _names_pictures(path)
+    if not path.is_dir():
+        return False
+    tables = [file for file in sorted(path.iterdir()) if is_table(file) and not file.name.startswith(".")]
+    return any(map(_holds_texts, tables)) or has_class_folders(path)
 
 
 def _first_picture(folder: Path) -> str:

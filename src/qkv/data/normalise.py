@@ -13,15 +13,19 @@ Everything else stays: case, accents, emoji joiners, private-use characters, tex
 
 import re
 import unicodedata
+from bisect import bisect_right
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
-__all__ = ["Normaliser", "clean", "faults"]
+__all__ = ["Normaliser", "clean", "faults", "raw_spans"]
 
 SEPARATORS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"  # what str.splitlines would break a line at, apart from \r and \n
 _SEPARATOR = re.compile(f"[{SEPARATORS}]")
 _MARK = re.compile("\ufeff")
 _CONTROL = re.compile("[\x00-\x08\x0d-\x1b\x1f\x7f-\x84\x86-\x9f\ud800-\udfff]")  # tab is a blank; lone surrogates go
 _REMOVED = re.compile("[\x00-\x08\x0d-\x1b\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufeff]")
+_WORD = re.compile(r"[\S\r\x1f]{1,1000}")  # those two are no blanks here: they are removed
 _ACCENTS = re.compile(
     "[\u0300-\u036f]"
 )  # marks of Latin, Greek and Cyrillic letters; never Hangul, kana or vowel signs
@@ -70,3 +74,43 @@ class Normaliser:
         if self.strip_accents and not text.isascii():
             text = unicodedata.normalize("NFC", _ACCENTS.sub("", unicodedata.normalize("NFD", text)))
         return clean(text) if self.lowercase or self.strip_accents else text
+
+
+def raw_spans(normalise: Callable[[str], str], text: str) -> list[tuple[int, int]]:
+    """Where each character of ``normalise(text)`` stands in ``text``: ``(start, end)``.
+
+    A blank has the place of the blanks that it stands for. A word that is changed is followed prefix by prefix: its
+    i-th character ends where the normalised prefix comes to be longer than i.
+    """
+    whole = normalise(text)
+    if whole == text:
+        return [(i, i + 1) for i in range(len(text))]
+    spans: list[tuple[int, int]] = []
+    found, end = "", 0
+    for match in _WORD.finditer(text):
+        word = normalise(match[0])
+        if not word:
+            continue
+        if found and match.start() > end:
+            found += " "
+            spans.append((end, match.start()))
+        found += word
+        spans += [(match.start() + start, match.start() + stop) for start, stop in _inside(normalise, match[0], word)]
+        end = match.end()
+    if found != whole:  # a letter was joined over a border: nothing finer can be said
+        return [(0, len(text))] * len(whole)
+    return spans
+
+
+def _inside(normalise: Callable[[str], str], raw: str, word: str) -> list[tuple[int, int]]:
+    if word == raw or (len(word) == len(raw) and all(map(_one_for_one(normalise), raw, word))):
+        return [(i, i + 1) for i in range(len(raw))]
+    lengths = [0]
+    for size in range(1, len(raw) + 1):
+        lengths.append(max(lengths[-1], min(len(normalise(raw[:size])), len(word))))
+    ends = [bisect_right(lengths, i) - 1 for i in range(len(word) + 1)]
+    return [(start, max(stop, start + 1)) for start, stop in pairwise(ends)]
+
+
+def _one_for_one(normalise: Callable[[str], str]) -> Callable[[str, str], bool]:
+    return lambda raw, made: normalise(raw) == made

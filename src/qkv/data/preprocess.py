@@ -41,6 +41,7 @@ class Preprocess:
         mean, std: of red, green and blue, for values from 0 to 1.
         interpolation: how pixels between pixels are made.
         antialias: average over what a pixel covers when a picture is made smaller.
+        stretch: fit both sides and lose the picture's shape, as some published models do; else what is too long is cut.
     """
 
     size: tuple[int, int] = (224, 224)
@@ -49,6 +50,7 @@ class Preprocess:
     std: tuple[float, float, float] = (0.5, 0.5, 0.5)
     interpolation: Interpolation = "bicubic"
     antialias: bool = True
+    stretch: bool = False
 
     def __post_init__(self):
         wrong = [
@@ -79,12 +81,15 @@ class Preprocess:
     def region(self, height: int, width: int) -> Box:
         """Which part of a picture of that size the centre crop shows.
 
-        The picture is resized so that ``size / crop`` just fits into it, and ``size`` is cut out of the middle, both
-        in whole pixels, as the published models do it; the answer leads back into the picture as it was.
+        The picture is resized so that ``size / crop`` just fits into it (or to it, where it may be stretched), and
+        ``size`` is cut out of the middle, both in whole pixels, as the published models do it; the answer leads back
+        into the picture as it was.
         """
         rows, columns = self.size
         wanted = (int(rows / self.crop), int(columns / self.crop))
-        if wanted[0] * width >= wanted[1] * height:  # the height decides
+        if self.stretch:
+            resized = wanted
+        elif wanted[0] * width >= wanted[1] * height:  # the height decides
             resized = (wanted[0], max(wanted[0] * width // height, columns))
         else:
             resized = (max(wanted[1] * height // width, rows), wanted[1])
@@ -100,7 +105,8 @@ class Preprocess:
     def __str__(self) -> str:
         smooth = "" if self.antialias else " without antialias"
         mean, std = (", ".join(f"{value:.4g}" for value in some) for some in (self.mean, self.std))
-        shape = f"{self.size[0]} x {self.size[1]} pixels, centre crop {self.crop:g}"
+        stretched = " stretched," if self.stretch else ""
+        shape = f"{self.size[0]} x {self.size[1]} pixels,{stretched} centre crop {self.crop:g}"
         return f"{shape}, {self.interpolation}{smooth}, mean {mean}, std {std}"
 
     def save(self, folder: Path) -> None:

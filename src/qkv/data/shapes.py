@@ -109,19 +109,20 @@ def write_shapes(folder: Path, counts: dict[str, int], seed: int = 0, **how: int
 
 
 def write_clips(folder: Path, counts: dict[str, int], seed: int = 0, **how: int) -> None:
-    """A folder of PNG frames for each clip, ``folder/PART/CLASS/CLIP/00.png``, and ``events.PART.jsonl`` beside: clip,
-    numbers of the frames that hold the event. Arguments as for `write_shapes`."""
+    """A folder of PNG frames for each clip, ``folder/PART/CLASS/CLIP/00.png``, and a table ``PART.jsonl`` beside as
+    ``qkv train`` takes it: path, label, and which frames hold the event. Arguments as for `write_shapes`."""
     begin = 0
     for part, count in counts.items():
         (folder / part).mkdir(parents=True)
-        with open(folder / f"events.{part}.jsonl", "w", encoding="utf-8") as events:
+        with open(folder / f"{part}.jsonl", "w", encoding="utf-8") as table:
             for i, clip in enumerate(islice(clips(seed, skip=begin, **how), count)):
                 where = folder / part / EVENTS[clip.label] / f"{i:05}"
                 where.mkdir(parents=True)
                 for j, frame in enumerate(clip.frames):
                     Image.fromarray(frame).save(where / f"{j:02}.png")
                 name = where.relative_to(folder).as_posix()
-                events.write(json.dumps({"clip": name, "events": np.flatnonzero(clip.events).tolist()}) + "\n")
+                row = {"path": name, "label": EVENTS[clip.label], "frames": clip.events.astype(int).tolist()}
+                table.write(json.dumps(row) + "\n")
         begin += count
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from qkv.errors import DataError
 
-__all__ = ["PairStore", "StoreWriter", "checksum", "read_checked"]
+__all__ = ["PairStore", "StoreWriter", "checksum", "map_array", "read_checked"]
 
 ARRAYS = ("source.pieces", "source.ends", "target.pieces", "target.ends", "lines")
 
@@ -35,9 +35,12 @@ class PairStore:
         folder = Path(folder)
         try:
             header = read_checked(folder, ARRAYS)
-            self.lines = _map(folder / "lines", "<i8")
+            self.lines = map_array(folder / "lines", "<i8")
             self.source, self.target = (
-                Side(_map(folder / f"{side}.pieces", header["dtype"][side]), _map(folder / f"{side}.ends", "<i8"))
+                Side(
+                    map_array(folder / f"{side}.pieces", header["dtype"][side]),
+                    map_array(folder / f"{side}.ends", "<i8"),
+                )
                 for side in ("source", "target")
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -114,7 +117,8 @@ def read_checked(folder: Path, arrays: Iterable[str]) -> dict:
     return header
 
 
-def _map(file: Path, dtype: str) -> np.ndarray:
+def map_array(file: Path, dtype: str) -> np.ndarray:
+    """Numbers in a file, mapped into memory."""
     return np.memmap(file, dtype, "r") if file.stat().st_size else np.empty(0, dtype)
 
 

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
-from qkv.layers.linear import Linear
+from qkv.layers.linear import Linear, side_by_side
 from qkv.layers.mask import EVERYTHING, Mask
 from qkv.layers.score import ScaledDot, Score
 from qkv.layers.window import Window
@@ -182,7 +182,7 @@ class Attention(nn.Module):
 
     def remember(self, memory: Float[Tensor, "batch key memory"]) -> KeyValue:
         """Keys and values of a memory, computed once however often it is looked at."""
-        return KeyValue(self.score.remember(self._split(self.key(memory))), self._split(self.value(memory)))
+        return self._remembered(*side_by_side((self.key, self.value), memory))
 
     def forward(
         self,
@@ -190,25 +190,51 @@ class Attention(nn.Module):
         memory: Float[Tensor, "batch key memory"] | KeyValue | None = None,
         *,
         mask: Mask = EVERYTHING,
-    ) -> Float[Tensor, "batch *query output"]:
-        """Look from each query into ``memory`` (into the queries themselves if None)."""
+        first: int | None = None,
+    ) -> Float[Tensor, "batch *kept output"]:
+        """Look from each query into ``memory`` (into the queries themselves if None).
+
+        With ``first``, only so many of the queries are answered, which is all that is read of a last layer; a trace
+        still sees all of them.
+        """
         if self.window is None:
             over = query.shape[1:-1]
-            return self._look(query.flatten(1, -2), memory, mask, over).unflatten(1, over)
+            seen = self._look(query.flatten(1, -2), memory, mask, over, first)
+            return seen if first else seen.unflatten(1, over)
         if memory is not None or mask is not EVERYTHING:
             raise ValueError("a window looks into itself: it takes no memory, and makes its own mask")
         windows = self.window.over(*query.shape[1:-1])
         seen = self._look(windows.split(query), None, windows.mask(len(query), query.device), windows.size)
         return windows.join(seen)
 
-    def _look(self, query: Tensor, memory: Tensor | KeyValue | None, mask: Mask, over: tuple[int, ...]) -> Tensor:
-        if not isinstance(memory, KeyValue):
-            memory = self.remember(query if memory is None else memory)
-        dropout = self.dropout if self.training else 0.0
+    def _look(
+        self,
+        query: Tensor,
+        memory: Tensor | KeyValue | None,
+        mask: Mask,
+        over: tuple[int, ...],
+        first: int | None = None,
+    ) -> Tensor:
+        tap, dropout = self.tap, self.dropout if self.training else 0.0
+        if first is not None and tap is not None and tap.intervenes:  # what edits is given all queries
+            return self._look(query, memory, mask, over)[:, :first]
         bias = None if self.bias is None else self.bias(*over)
-        query = self._split(self.query(query))
-        seen = attend(query, memory, self.score, mask=mask, bias=bias, dropout=dropout, tap=self.tap)
+        if memory is None and first is None:
+            asked, key, value = side_by_side((self.query, self.key, self.value), query)
+            memory = self._remembered(key, value)
+        else:
+            asked = self.query(query[:, :first])
+            if not isinstance(memory, KeyValue):
+                memory = self.remember(query if memory is None else memory)
+        if first is not None:
+            if tap is not None:  # what watches sees all of them, beside the answer
+                tap.see(self._split(self.query(query)), memory, self.score, mask, bias)
+            tap, mask, bias = None, mask.first(first), None if bias is None else bias[..., :first, :]
+        seen = attend(self._split(asked), memory, self.score, mask=mask, bias=bias, dropout=dropout, tap=tap)
         return self.output(seen.transpose(1, 2).flatten(2))
+
+    def _remembered(self, key: Tensor, value: Tensor) -> KeyValue:
+        return KeyValue(self.score.remember(self._split(key)), self._split(value))
 
     def _split(self, states: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch head token depth"]:
         return states.unflatten(-1, (self.heads, -1)).transpose(1, 2)

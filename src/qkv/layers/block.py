@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -16,6 +17,8 @@ from qkv.layers.stochastic_depth import StochasticDepth
 __all__ = ["ACTIVATIONS", "DecoderBlock", "EncoderBlock", "FeedForward", "Past", "Residual"]
 
 ACTIVATIONS = {"relu": nn.ReLU, "gelu": nn.GELU, "swish": nn.SiLU}
+IN_PLACE = {nn.ReLU: torch.ops.aten.relu_, nn.GELU: torch.ops.aten.gelu_, nn.SiLU: torch.ops.aten.silu_}
+WIDE = 2**22  # numbers; larger tensors are given to the system and taken from it each time, which takes long
 
 
 class FeedForward(nn.Module):
@@ -31,7 +34,15 @@ class FeedForward(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(self, states: Float[Tensor, "*batch dim"]) -> Float[Tensor, "*batch dim"]:
-        return self.reduce(self.activation(self.expand(states)))
+        if torch.is_grad_enabled() or torch.compiler.is_compiling():
+            return self.reduce(self.activation(self.expand(states)))
+        # What no gradient needs is not kept: the wide states are overwritten, and few of them are there at a time.
+        activate = IN_PLACE[type(self.activation)]
+        parts = -(-states.numel() // states.shape[-1] * self.expand.out_features // WIDE)
+        if parts <= 1 or states.device.type != "cpu":
+            return self.reduce(activate(self.expand(states)))
+        rows = states.flatten(0, -2).chunk(parts)
+        return torch.cat([self.reduce(activate(self.expand(some))) for some in rows]).view(states.shape)
 
 
 class Residual(nn.Module):
@@ -59,11 +70,15 @@ class Residual(nn.Module):
 
     def forward(
         self, states: Float[Tensor, "batch *token dim"], layer, real: Bool[Tensor, "batch token"] | None = None
-    ) -> Float[Tensor, "batch *token dim"]:
-        """``norm(states + layer(states))``, or ``states + layer(norm(states))``."""
-        if self.order == "pre":
-            return states + self.skip(self.dropout(layer(self.norm(states, real))))
-        return self.norm(states + self.skip(self.dropout(layer(states))), real)
+    ) -> Float[Tensor, "batch *kept dim"]:
+        """``norm(states + layer(states))``, or ``states + layer(norm(states))``.
+
+        Where the layer answers for the first tokens only, so does this.
+        """
+        made = self.skip(self.dropout(layer(self.norm(states, real) if self.order == "pre" else states)))
+        if made.shape[1] < states.shape[1]:
+            states, real = states[:, : made.shape[1]], None if real is None else real[:, : made.shape[1]]
+        return states + made if self.order == "pre" else self.norm(states + made, real)
 
 
 class EncoderBlock(nn.Module):
@@ -79,8 +94,11 @@ class EncoderBlock(nn.Module):
         states: Float[Tensor, "batch *token dim"],
         mask: Mask = EVERYTHING,
         real: Bool[Tensor, "batch token"] | None = None,
-    ) -> Float[Tensor, "batch *token dim"]:
-        states = self.attention_residual(states, lambda x: self.attention(x, mask=mask), real)
+        first: int | None = None,
+    ) -> Float[Tensor, "batch *kept dim"]:
+        """The states of all tokens, or of the ``first`` so many, where no more is read."""
+        states = self.attention_residual(states, lambda x: self.attention(x, mask=mask, first=first), real)
+        real = None if real is None else real[:, :first]
         return self.feed_forward_residual(states, self.feed_forward, real)
 
 
@@ -95,7 +113,7 @@ class DecoderBlock(nn.Module):
     def forward(
         self,
         states: Float[Tensor, "batch token dim"],
-        memory: Float[Tensor, "batch key dim"] | KeyValue,
+        memory: Float[Tensor, "batch key memory"] | KeyValue,
         memory_mask: Mask = EVERYTHING,
         *,
         mask: Mask = CAUSAL,

@@ -34,6 +34,12 @@ class Mask:
         keep = self.keep if other.keep is None else other.keep if self.keep is None else self.keep & other.keep
         return Mask(keep, self.causal or other.causal)
 
+    def first(self, queries: int) -> "Mask":
+        """Of the first so many queries."""
+        if self.causal:
+            raise ValueError("the first queries of a causal mask are not its newest tokens")
+        return self if self.keep is None or self.keep.shape[-2] == 1 else Mask(self.keep[..., :queries, :])
+
     def dense(self, queries: int, keys: int, device: torch.device | None = None) -> Bool[Tensor, "..."] | None:
         """The whole mask as one boolean matrix; None if it hides nothing."""
         if not self.causal or queries == 1:  # one query is the newest token: it may see every key

@@ -17,6 +17,16 @@ MODELS = {
     "resnet": "qkv.models.resnet:ResNet",
     "resnet-attention": "qkv.models.resnet_attention:AttentionResNet",
     "local-attention": "qkv.models.local_attention:LocalAttentionNet",
+    "bert": "qkv.models.bert:Bert",
+    "rnn": "qkv.models.rnn:Rnn",
+    "video": "qkv.models.video:Video",
+    "skipgram": "qkv.models.word2vec:SkipGram",
+    "cbow": "qkv.models.word2vec:CBOW",
+    "glove": "qkv.models.glove:GloVe",
+    "word-table": "qkv.models.word_table:WordTable",
+    "efficientnet": "qkv.models.efficientnet:EfficientNet",
+    "captioner": "qkv.models.captioner:Captioner",
+    "caption-transformer": "qkv.models.caption_transformer:CaptionTransformer",
 }
 
 

@@ -88,10 +88,14 @@ class ResNet(nn.Module):
 
     def forward(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch class"]:
         """Logits of each class, of a normalised image."""
+        return self.head(self.cells(image).mean((1, 2)))
+
+    def cells(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch row column dim"]:
+        """What is seen at each cell of the last stage's grid."""
         maps = self.stem(image)
         for stage in self.stages:
             maps = stage(maps)
-        return self.head(maps.mean((2, 3)))
+        return maps.movedim(1, -1)
 
     def layers(self) -> list[nn.Module]:
         """The blocks, from the image to the head."""

@@ -16,6 +16,8 @@ from qkv.store import read_json, read_tensors, write_json, write_tensors
 
 __all__ = ["build", "fill", "fill_but_head", "load_model", "load_weights", "read_config", "save_model", "save_weights"]
 
+HEADS = ("head.", "distilled_head.", "frame_head.", "pooler.")  # what models of other tasks have otherwise
+
 
 def save_model(model: nn.Module, folder: Path, name: str | None = None) -> None:
     """Write ``model.json`` and ``model.safetensors``; ``model.config`` must be the config it was made from.
@@ -116,15 +118,16 @@ def fill(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> None:
 
 
 def fill_but_head(model: nn.Module, tensors: Mapping[str, Tensor], path: Path) -> list[str]:
-    """As `fill`, but where a classifier's head is for another number of classes, the model keeps its new one.
+    """As `fill`, but where a head is for other classes or another task, the model keeps its new one.
 
     Returns:
         The names of what is new, which must be learned: everything else is as in ``tensors``.
     """
     own = model.state_dict()
-    heads = [name for name in own if name.startswith(("head.", "distilled_head."))]
-    new = [name for name in heads if name not in tensors or tensors[name].shape != own[name].shape]
-    fill(model, {**tensors, **{name: own[name] for name in new}}, path)
+    new = [name for name in own if name.startswith(HEADS)]
+    new = [name for name in new if name not in tensors or tensors[name].shape != own[name].shape]
+    kept = {name: tensor for name, tensor in tensors.items() if name in own or not name.startswith(HEADS)}
+    fill(model, {**kept, **{name: own[name] for name in new}}, path)
     return new
 
 

@@ -122,10 +122,14 @@ class Swin(nn.Module):
 
     def forward(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch class"]:
         """Logits of each class, of a normalised image."""
+        return self.head(self.cells(image).mean((1, 2)))
+
+    def cells(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch row column dim"]:
+        """What is seen at each cell of the last stage's grid."""
         states = self.dropout(self.patch_norm(self.patches(image)))
         for stage in self.stages:
             states = stage(states)
-        return self.head(self.norm(states).mean((1, 2)))
+        return self.norm(states)
 
     def layers(self) -> list[nn.Module]:
         """The blocks, from the image to the head."""

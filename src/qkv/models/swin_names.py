@@ -4,7 +4,10 @@ Stages merge cells as they begin, as timm counts them; for Hugging Face the merg
 torchvision it is a stage of its own.
 """
 
+import math
+
 from qkv.errors import RunError, nearest
+from qkv.layers.position import RelativeBias
 from qkv.models.swin import SwinConfig
 from qkv.weights.names import Drop, Fuse, Layout, Rule, columns
 
@@ -22,12 +25,21 @@ def swin(origin: str, config: SwinConfig) -> Layout:
     return Layout(ORIGINS[origin](config))
 
 
+class _WithIndex(Rule):
+    """Theirs is our table of distances, and beside it the row of the table for each query and key of a window."""
+
+    def load(self, theirs):
+        return theirs[:1]
+
+    def save(self, ours):
+        return [*ours, RelativeBias(1, (math.isqrt(len(ours[0])) + 1) // 2).index.flatten()]
+
+
 def _block(ours: str, theirs: str, mlp: tuple[str, str]) -> tuple[Rule, ...]:
-    """Names of a block for timm and torchvision."""
+    """Names of a block for timm and torchvision, but for those of its relative positions."""
     return (
         *columns(f"""
             {ours}.attention_residual.norm.{{part}}      {theirs}.norm1.{{part}}
-            {ours}.attention.bias.table                  {theirs}.attn.relative_position_bias_table
             {ours}.attention.output.{{part}}             {theirs}.attn.proj.{{part}}
             {ours}.feed_forward_residual.norm.{{part}}   {theirs}.norm2.{{part}}
             {ours}.feed_forward.expand.{{part}}          {theirs}.mlp.{mlp[0]}.{{part}}
@@ -37,21 +49,23 @@ def _block(ours: str, theirs: str, mlp: tuple[str, str]) -> tuple[Rule, ...]:
             tuple(f"{ours}.attention.{name}.{{part}}" for name in ("query", "key", "value")),
             f"{theirs}.attn.qkv.{{part}}",
         ),
-        Drop((), f"{theirs}.attn.relative_position_index"),
     )
 
 
 def _timm(config: SwinConfig) -> tuple[Rule, ...]:
+    ours, theirs = "stages.{stage}.blocks.{block}", "layers.{stage}.blocks.{block}"
     return (
-        *columns("""
-            patches.projection.{part}              patch_embed.proj.{part}
-            patch_norm.{part}                      patch_embed.norm.{part}
-            stages.{stage}.merge.norm.{part}       layers.{stage}.downsample.norm.{part}
-            stages.{stage}.merge.reduction.{part}  layers.{stage}.downsample.reduction.{part}
-            norm.{part}                            norm.{part}
-            head.output.{part}                     head.fc.{part}
+        *columns(f"""
+            patches.projection.{{part}}                patch_embed.proj.{{part}}
+            patch_norm.{{part}}                        patch_embed.norm.{{part}}
+            {ours}.attention.bias.table                {theirs}.attn.relative_position_bias_table
+            stages.{{stage}}.merge.norm.{{part}}       layers.{{stage}}.downsample.norm.{{part}}
+            stages.{{stage}}.merge.reduction.{{part}}  layers.{{stage}}.downsample.reduction.{{part}}
+            norm.{{part}}                              norm.{{part}}
+            head.output.{{part}}                       head.fc.{{part}}
         """),
-        *_block("stages.{stage}.blocks.{block}", "layers.{stage}.blocks.{block}", ("fc1", "fc2")),
+        *_block(ours, theirs, ("fc1", "fc2")),
+        Drop((), f"{theirs}.attn.relative_position_index"),  # in old files
     )
 
 
@@ -65,7 +79,9 @@ def _torchvision(config: SwinConfig) -> tuple[Rule, ...]:
         """)
     ]
     for stage in range(len(config.depths)):
-        rules += _block(f"stages.{stage}.blocks.{{block}}", f"features.{2 * stage + 1}.{{block}}", ("0", "3"))
+        ours, theirs = f"stages.{stage}.blocks.{{block}}", f"features.{2 * stage + 1}.{{block}}"
+        beside = tuple(f"{theirs}.attn.relative_position_{what}" for what in ("bias_table", "index"))
+        rules += [*_block(ours, theirs, ("0", "3")), _WithIndex(f"{ours}.attention.bias.table", beside)]
         rules += columns(f"""
             stages.{stage + 1}.merge.norm.{{part}}        features.{2 * stage + 2}.norm.{{part}}
             stages.{stage + 1}.merge.reduction.{{part}}   features.{2 * stage + 2}.reduction.{{part}}

@@ -118,15 +118,14 @@ class ViT(nn.Module):
                 self.pool = MeanToken(skip=len(self.prefix))
             case "attention":
                 self.pool = AttentionPool(Attention(c.dim, c.heads, between=("pool", "patches")), c.dim)
+        self.read = 1 + c.distilled if c.pool == "class" else None  # tokens that the heads read; None: all
         self.norm = LayerNorm(c.dim, c.eps)
         self.head = Head(c.dim, c.classes, c.prelogits)
         self.distilled_head = Head(c.dim, c.classes) if c.distilled else None
 
     def forward(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch class"]:
         """Logits of each class, of a normalised image."""
-        states = self.patches(image)
-        for block in self.blocks:
-            states = block(states)
+        states = self._states(image, self.read)
         # The norm is token by token: of one that is picked it is the same before and after. A mean is normed after.
         logits = self.head(self.norm(self.pool(states)))
         if self.distilled_head is None:
@@ -136,6 +135,19 @@ class ViT(nn.Module):
     def layers(self) -> list[nn.Module]:
         """The blocks, from the image to the head."""
         return list(self.blocks)
+
+    def cells(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch row column dim"]:
+        """What is seen at each patch, extra tokens apart."""
+        states = self.norm(self._states(image)[:, len(self.prefix) :])
+        return states.unflatten(1, self.patches.patch.grid(*image.shape[-2:]))
+
+    def _states(self, image: Tensor, first: int | None = None) -> Float[Tensor, "batch token dim"]:
+        """All tokens after the last block, or only so many of the first."""
+        states = self.patches(image)
+        *blocks, last = self.blocks
+        for block in blocks:
+            states = block(states)
+        return last(states, first=first)
 
     def axes(self, image: Float[Tensor, "batch 3 height width"]) -> dict[str, list[Grid | Tokens]]:
         """What each position of each stream is, for each image of a batch."""

@@ -9,8 +9,20 @@ __all__ = ["TASKS", "find", "has_kinds", "kind_of"]
 # A task that learns from several kinds of data has a class for each.
 TASKS: dict[str, str | dict[str, str]] = {
     "translate": "qkv.tasks.translate:Translate",
-    "classify": {"pictures": "qkv.tasks.classify_pictures:ClassifyPictures"},
-    "regress": {"pictures": "qkv.tasks.regress_pictures:RegressPictures"},
+    "pretrain": "qkv.tasks.pretrain:Pretrain",
+    "classify": {
+        "pictures": "qkv.tasks.classify_pictures:ClassifyPictures",
+        "texts": "qkv.tasks.classify_texts:ClassifyTexts",
+        "clips": "qkv.tasks.classify_clips:ClassifyClips",
+    },
+    "regress": {
+        "pictures": "qkv.tasks.regress_pictures:RegressPictures",
+        "texts": "qkv.tasks.regress_texts:RegressTexts",
+        "clips": "qkv.tasks.regress_clips:RegressClips",
+    },
+    "tag": "qkv.tasks.tag:Tag",
+    "vectors": "qkv.tasks.vectors:Vectors",
+    "caption": "qkv.tasks.caption:Caption",
 }
 
 

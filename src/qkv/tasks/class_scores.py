@@ -25,6 +25,7 @@ __all__ = [
     "per_class",
     "per_label",
     "rank",
+    "reliability",
     "several_scores",
 ]
 
@@ -130,14 +131,20 @@ def calibration(
 ) -> tuple[float, list[Bin]]:
     """The expected calibration error (Guo et al. 2017, eq. 3), and the bins of equal width that are not empty."""
     _check(probabilities, labels)
-    confidence, right = probabilities.max(1), probabilities.argmax(1) == labels
+    return reliability(probabilities.max(1), probabilities.argmax(1) == labels, bins)
+
+
+def reliability(
+    confidence: Float[np.ndarray, "example"], right: Bool[np.ndarray, "example"], bins: int = BINS
+) -> tuple[float, list[Bin]]:
+    """The same, of how sure each answer is and whether it is right."""
     places = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)  # bin m holds ((m-1)/M, m/M]
     found = [
         Bin(m / bins, (m + 1) / bins, int(own.sum()), float(confidence[own].mean()), float(right[own].mean()))
         for m in range(bins)
         if (own := places == m).any()
     ]
-    error = sum(one.count * abs(one.accuracy - one.confidence) for one in found) / len(labels)
+    error = sum(one.count * abs(one.accuracy - one.confidence) for one in found) / len(right)
     return float(error), found
 
 
@@ -151,7 +158,8 @@ def interval(
     """
     chance = np.random.default_rng(seed)
     found = [score(chance.integers(examples, size=examples)) for _ in range(draws)]
-    low, high = np.nanpercentile(found, (2.5, 97.5))
+    known = [value for value in found if not np.isnan(value)]
+    low, high = np.percentile(known, (2.5, 97.5)) if known else (np.nan, np.nan)
     return float(low), float(high)
 
 

@@ -42,6 +42,7 @@ def summary(counts: Counter) -> str:
         "over-long": "over-long",
         "undecodable": "not UTF-8",
         "cut off": "cut off before they ended",
+        "no pair": "without a second text",
     }
     odd = [f"{counts[key]} {words}" for key, words in marks.items() if counts[key]]
     count = counts["lines"]

@@ -12,8 +12,16 @@ __all__ = ["OPENED", "load", "require_run"]
 # What opens the runs of a family (see `qkv.tasks.settings.family`): a class with ``load(folder, device)``.
 OPENED = {
     "translate": "qkv.tasks.translator:Translator",
+    "classify clips": "qkv.tasks.clip_classifier:ClipClassifier",
+    "regress clips": "qkv.tasks.clip_classifier:ClipClassifier",
     "classify pictures": "qkv.tasks.picture_classifier:PictureClassifier",
     "regress pictures": "qkv.tasks.picture_classifier:PictureClassifier",
+    "pretrain": "qkv.tasks.text_encoder:TextEncoder",
+    "classify texts": "qkv.tasks.text_classifier:TextClassifier",
+    "regress texts": "qkv.tasks.text_classifier:TextClassifier",
+    "tag": "qkv.tasks.tagger:Tagger",
+    "vectors": "qkv.tasks.word_vectors:WordVectors",
+    "caption": "qkv.tasks.captioner:Captioner",
 }
 
 

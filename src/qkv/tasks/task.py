@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from torch import Tensor, nn
 
-__all__ = ["Batches", "Loss", "Position", "Prepared", "Scores", "Task"]
+__all__ = ["Batches", "Learner", "Loss", "Position", "Prepared", "Scores", "Task"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,36 @@ class Scores:
     signatures: dict[str, str] = field(default_factory=dict)
 
 
+class Learner(Protocol):
+    """What makes a model's steps itself, in compiled code, where autograd and an optimiser would be too slow.
+
+    An epoch has ``parts``; what a part does is a function of (seed, position), the weights, and ``tensors``.
+    """
+
+    parts: int
+    unit: str  # what its targets are called
+
+    def estimate(self) -> list[str]:
+        """Memory, disk, and whether a run gives the same each time, in words."""
+        ...
+
+    def part(self, position: Position) -> dict[str, float]:
+        """Change the weights; sums over the part: ``loss``, ``looked`` (what the loss is divided by), ``targets``."""
+        ...
+
+    def rate(self, position: Position) -> float: ...
+
+    def averaged(self) -> list[Tensor]:
+        """What several processes average after each part."""
+        ...
+
+    def tensors(self) -> Mapping[str, Tensor]:
+        """What is saved beside the weights to go on from here."""
+        ...
+
+    def load(self, tensors: Mapping[str, Tensor]) -> None: ...
+
+
 class Task(Protocol):
     """One file in ``qkv/tasks`` each: ``translate``, later ``classify``, ``tag``, ``caption``, ``pretrain`` ..."""
 
@@ -104,6 +134,13 @@ class Task(Protocol):
         """
         ...
 
+    def fill(self, model: nn.Module, codec: Any) -> list[str]:
+        """If there is such a method: what a new model that starts from no run starts from instead (word vectors).
+
+        Returns lines for the user.
+        """
+        ...
+
     def begin(self, run: Any, prepared: Prepared) -> list[str]:
         """Called once before a run trains or goes on, if there is such a method: what its loss needs of the data.
 
@@ -121,6 +158,10 @@ class Task(Protocol):
 
     def config(self, codec: Any, size: Any) -> Any:
         """The model's config with what only the codec knows filled in (vocabulary sizes, classes)."""
+        ...
+
+    def learner(self, model: nn.Module, prepared: Prepared, run: Any, rank: int, ranks: int, tell: Any) -> Learner:
+        """What makes the steps in place of the loop, if ``compiled(run)`` says that there is such a thing."""
         ...
 
     def loss(self, model: nn.Module, batch: Any, step: int = 0) -> Loss:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
 from qkv.data.buckets import Batch
@@ -20,10 +20,12 @@ from qkv.layers.attention import Attention
 from qkv.layers.cross_entropy import linear_cross_entropy
 from qkv.layers.listen import Listener, listen
 from qkv.look.alignment import choose_reader
+from qkv.tasks.forcing import chance_of_truth, partly_own
 from qkv.tasks.scores import text_scores
 from qkv.tasks.settings import read_settings, write_settings
 from qkv.tasks.task import Loss, Prepared, Scores
 from qkv.tasks.translator import Translator, default_reader
+from qkv.tasks.word_start import start_from_vectors
 
 __all__ = ["Translate"]
 
@@ -43,6 +45,7 @@ class Translate:
         teacher_forcing: chance that a word which the decoder reads in training is the true one; else it is the one that
             the model itself would say there (scheduled sampling, Bengio et al. 2015). 1 is always: teacher forcing.
         forcing_steps: the chance falls from 1 to that in so many steps, linearly; 0 has it there from the first.
+        embeddings: a file of word vectors, or a run that has them, that a new model's source words start from.
     """
 
     name = "translate"
@@ -50,6 +53,9 @@ class Translate:
     models = ("transformer", "seq2seq")
     from_codec = ("source_words", "target_words")
     unit = "tokens"
+    short: Mapping[str, str] = {
+        "attention": "size.attention", "feed": "size.feed", "embeddings": "learn.embeddings",
+    }  # fmt: skip
     best = "chrf"
     higher_is_better: Mapping[str, bool] = {
         "loss": False,
@@ -60,8 +66,14 @@ class Translate:
     }
 
     def __init__(
-        self, smoothing: float = 0.1, align: float = 0.0, teacher_forcing: float = 1.0, forcing_steps: int = 0
+        self,
+        smoothing: float = 0.1,
+        align: float = 0.0,
+        teacher_forcing: float = 1.0,
+        forcing_steps: int = 0,
+        embeddings: str = "",
     ):
+        self.embeddings = embeddings
         for key, value, below in (("smoothing", smoothing, 1), ("align", align, math.inf)):
             if not 0 <= value < below:
                 raise ConfigError(f"learn.{key} is {value}", expected="0 or more" + ", less than 1" * (below == 1))
@@ -77,6 +89,10 @@ class Translate:
         """Read, check and encode the user's pairs; see `qkv.data.pairs`."""
         self.max_length = data.max_length
         return prepare_pairs(data, folder, seed, codec)
+
+    def fill(self, model: nn.Module, codec: Codec) -> list[str]:
+        """Start the source's token vectors of a new model from word vectors, if any are named."""
+        return start_from_vectors(model.source.words, codec.source, self.embeddings)
 
     def load_codec(self, folder: Path) -> Codec:
         """The codec of a run that is gone on with or fine-tuned."""
@@ -103,8 +119,10 @@ class Translate:
     def loss(self, model: nn.Module, batch: Batch, step: int = 0) -> Loss:
         """Cross entropy of each next word given the true ones before it, smoothed, summed over real targets."""
         aligning = self.align > 0 and model.training
-        forced = self._chance_of_truth(step) if model.training else 1.0
-        given = batch.target[:, :-1] if forced == 1 else _partly_own(model, batch, forced)
+        forced = chance_of_truth(self.teacher_forcing, self.forcing_steps, step) if model.training else 1.0
+        given = batch.target[:, :-1]
+        if forced < 1:
+            given = partly_own(model, lambda: model.start(batch.source, batch.source_lengths), given, forced)
         with _looks(model) if aligning else nullcontext() as heard:
             states = model(batch.source, batch.source_lengths, given, batch.target_lengths - 1)
         words = batch.target[:, 1:]
@@ -119,10 +137,6 @@ class Translate:
             total = total + self.align * apart
             parts["align"] = apart.detach()
         return Loss(total, parts)
-
-    def _chance_of_truth(self, step: int) -> float:
-        gone = 1.0 if step >= self.forcing_steps else step / self.forcing_steps
-        return 1 - gone * (1 - self.teacher_forcing)
 
     def score(self, model: nn.Module, prepared: Prepared) -> Scores:
         """Dev loss and accuracy a word, and BLEU and chrF of greedy translations of the first dev sentences."""
@@ -165,25 +179,6 @@ class Translate:
             f"qkv look {folder} 'a sentence' --out look.html",
             f"qkv evaluate {folder} --source test.src --reference test.ref",
         ]
-
-
-@torch.no_grad()
-def _partly_own(model: nn.Module, batch: Batch, chance: float) -> Int[Tensor, "batch target"]:
-    """What the decoder reads: each word the true one with this chance, else what the model says after those before it.
-
-    To choose a word has no gradient, so the words can be found first, by the steps of a search, and the loss then runs
-    over all of them at once, as over given ones.
-    """
-    true = batch.target[:, :-1]
-    keep = torch.rand(true.shape, device=true.device) < chance
-    was_training, _ = model.training, model.eval()  # what it would say, not what dropout makes of it
-    state = model.start(batch.source, batch.source_lengths)
-    read = [true[:, :1]]
-    for place in range(1, true.shape[1]):
-        logits, state = model.step(state, read[-1])
-        read.append(torch.where(keep[:, place, None], true[:, place, None], logits.argmax(-1)))
-    model.train(was_training)
-    return torch.cat(read, 1)
 
 
 def _cross(model: nn.Module) -> list[str]:

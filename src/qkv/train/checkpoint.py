@@ -25,7 +25,7 @@ from qkv.store import new_folder, read_json, read_tensors, remove_folder, write_
 from qkv.tasks.task import Position
 from qkv.train.averaging import MovingAverage
 
-__all__ = ["State", "latest", "load", "mark_finished", "save", "weights_file"]
+__all__ = ["State", "latest", "load", "mark_finished", "save", "save_tensors", "weights_file"]
 
 
 @dataclass
@@ -60,9 +60,19 @@ def save(
     Raises:
         RunError: the disk is full; the checkpoints before this one are untouched.
     """
+    save_tensors(run, state, model, _optimizer_tensors(model, optimizer), average.tensors if average else {}, keep)
+
+
+def save_tensors(
+    run: Path,
+    state: State,
+    model: nn.Module,
+    tensors: Mapping[str, torch.Tensor],
+    averages: Mapping[str, torch.Tensor],
+    keep: int,
+) -> None:
+    """`save`, of what an optimiser or a learner keeps by name."""
     folder = run / "checkpoints"
-    tensors = _optimizer_tensors(model, optimizer)
-    averages = average.tensors if average else {}
     size = sum(t.nbytes for t in [*model.state_dict().values(), *tensors.values(), *averages.values()])
     name = f"step-{state.step:08d}"
     if again := sorted(folder.glob(f"{name}*")):  # never replaced: a kill in between would leave none
@@ -70,7 +80,7 @@ def save(
     with new_folder(folder / name, needs=size) as partial:
         save_weights(model, partial / "model.safetensors")
         write_tensors(partial / "optimizer.safetensors", tensors)
-        if average:
+        if averages:
             write_tensors(partial / "average.safetensors", averages)
         write_json(partial / "state.json", state.to_json())
     _tidy(folder, keep)

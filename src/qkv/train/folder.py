@@ -21,7 +21,16 @@ from qkv.train.run import Run
 __all__ = ["append_scores", "claimed", "describe_run", "read_scores", "truncate_scores"]
 
 # What may change between the parts of one run. Budgets may only grow.
-FREE = ("out", "resume", "spread.", "loop.patience", "loop.keep", "loop.save_every", "loop.tensorboard")
+FREE = (
+    "out",
+    "resume",
+    "spread.",
+    "loop.patience",
+    "loop.keep",
+    "loop.save_every",
+    "loop.tensorboard",
+    "loop.recompute",
+)
 BUDGETS = ("loop.steps", "loop.epochs", "loop.minutes")
 
 

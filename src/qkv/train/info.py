@@ -70,7 +70,7 @@ def lines(told: dict[str, Any]) -> list[str]:
         for name, signature in scores.get("signatures", {}).items():
             say("", f"{name}: {signature}")
     if run := told.get("run"):
-        for key in ("task", "data", "learn", "optimize", "loop", "spread", "seed", "init"):
+        for key in ("task", "kind", "data", "learn", "optimize", "loop", "spread", "seed", "init"):
             if (value := run.get(key)) not in (None, {}):
                 say(
                     key,

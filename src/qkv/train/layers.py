@@ -89,10 +89,11 @@ def _twice(layer: nn.Module, forward):
 def _statistics_kept(layer: nn.Module) -> Iterator[None]:
     """A batch norm has counted this batch already, when the layer runs for the second time."""
     norms = [module for module in layer.modules() if isinstance(module, _BatchNorm) and module.track_running_stats]
-    for norm in norms:
-        norm.track_running_stats = False
+    before = [(norm, norm.momentum, norm.num_batches_tracked) for norm in norms]
+    for norm, _, counted in before:
+        norm.momentum, norm.num_batches_tracked = 0.0, counted.clone()
     try:
         yield
     finally:
-        for norm in norms:
-            norm.track_running_stats = True
+        for norm, momentum, counted in before:
+            norm.momentum, norm.num_batches_tracked = momentum, counted

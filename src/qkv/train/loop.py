@@ -18,7 +18,6 @@ from torch import Tensor, nn
 from qkv import tasks
 from qkv.errors import ConfigError, RunError, nearest
 from qkv.models.saved import build, load_weights, read_config, save_model, save_weights
-from qkv.store import new_folder
 from qkv.tasks.settings import write_settings
 from qkv.tasks.task import Position, Prepared, Scores, Task
 from qkv.train import averaging, checkpoint, estimate, randomness
@@ -27,27 +26,18 @@ from qkv.train.averaging import MovingAverage
 from qkv.train.board import Board, require_board
 from qkv.train.checkpoint import State, weights_file
 from qkv.train.devices import accelerator_for
+from qkv.train.ends import Result, agree, conclude, late, limit, prepare, why_ended
 from qkv.train.folder import append_scores, claimed, describe_run, truncate_scores
 from qkv.train.interrupts import Interrupts, noticed
 from qkv.train.layers import freeze, recompute
 from qkv.train.optimizer import factor, optimizer_for, set_rate
 from qkv.train.progress import Display, words
-from qkv.train.run import Loop, Run
+from qkv.train.run import Run
 from qkv.train.share import rank_share, step_group
 
 __all__ = ["Result", "train"]
 
 MOST_SKIPPED = 50  # fp16 steps in a row: the scaler halves its scale at each, and 2**-50 of it is no scale any more
-
-
-@dataclass(frozen=True)
-class Result:
-    """What came of a run: its folder, the steps made, and the dev scores of the weights that were kept."""
-
-    folder: Path
-    step: int
-    scores: dict[str, float]
-    interrupted: bool = False
 
 
 @dataclass
@@ -98,6 +88,10 @@ def train(run: Run, prepared: Prepared | None = None) -> Result:
         raise ConfigError(f"loop.best is {run.loop.best!r}", remedy=nearest(run.loop.best, task.higher_is_better))
     if run.loop.tensorboard:
         require_board()
+    if hasattr(task, "compiled") and task.compiled(run):
+        from qkv.train.compiled import train_compiled
+
+        return train_compiled(run, task, prepared)
     accelerator = accelerator_for(run)
     first = accelerator.is_main_process
     show = Display(getattr(task, "unit", "targets"), silent=not first)
@@ -105,9 +99,9 @@ def train(run: Run, prepared: Prepared | None = None) -> Result:
     with claimed(run) if first else nullcontext(), show:
         accelerator.wait_for_everyone()
         saved = checkpoint.latest(run.out)
-        if saved and saved[1].finished and _why_ended(run.loop, saved[1]):
+        if saved and saved[1].finished and why_ended(run.loop, saved[1]):
             show.say(f"{run.out} is finished ({saved[1].finished['why']})")
-            return _conclude(task, run, saved[1], show)
+            return conclude(task, run, saved[1], show)
         training = _begin(run, task, accelerator, prepared, saved, show)
         with noticed() as interrupts, ReadAhead(partial(_read_step, training)) as ahead:
             interrupted = _loop(training, ahead, interrupts)
@@ -118,7 +112,7 @@ def train(run: Run, prepared: Prepared | None = None) -> Result:
             show.say(f"stopped at step {state.step}; go on with: qkv train --config {run.out / 'run.yaml'}")
             return Result(run.out, state.step, (state.best or {}).get("scores", {}), interrupted=True)
         _finish(training)
-        return _conclude(task, run, training.state, show)
+        return conclude(task, run, training.state, show)
 
 
 def _loop(training: Training, ahead: ReadAhead, interrupts: Interrupts) -> bool:
@@ -127,15 +121,15 @@ def _loop(training: Training, ahead: ReadAhead, interrupts: Interrupts) -> bool:
     rank = accelerator.process_index
     begun = time.monotonic() - state.seconds
 
-    while not _limit(run.loop, state):
+    while not limit(run.loop, state):
         step_began = time.monotonic()
         batches, following = ahead.take(state.position)
         ahead.expect(following)
         own_targets = sum(batch.targets for _, batch, weight in batches if weight)
         state.seconds = step_began - begun
-        late = rank == 0 and _late(run.loop, state.seconds)
-        targets, stop, late = _agree(accelerator, own_targets, interrupts.wanted, late)
-        if stop or late:
+        over = rank == 0 and late(run.loop, state.seconds)
+        targets, stop, over = agree(accelerator, own_targets, interrupts.wanted, over)
+        if stop or over:
             return bool(stop)
 
         state.step += 1
@@ -224,7 +218,7 @@ def _begin(
 ) -> Training:
     """Data, model, optimiser: new, from another run (``init``), or as they were at the last checkpoint."""
     with accelerator.main_process_first():  # it learns and saves the codec, the others read that
-        prepared = _prepare(task, run, prepared, accelerator.is_main_process)
+        prepared = prepare(task, run, prepared, accelerator.is_main_process)
     report = [*prepared.report, *(task.begin(run, prepared) if hasattr(task, "begin") else ())]
     for line in report:
         show.say(line)
@@ -242,6 +236,9 @@ def _begin(
             load_weights(model, run.init / "model.safetensors")
             told = [f"weights and codec are those of {run.init}: what --data says of a codec does not matter"]
         for line in told:
+            show.say(line)
+    elif not saved and hasattr(task, "fill"):
+        for line in task.fill(model, prepared.codec):
             show.say(line)
     model.to(accelerator.device).train()
     freeze(model, run.optimize.freeze)
@@ -292,25 +289,6 @@ def _begin(
         epoch_length,
         total_steps,
     )
-
-
-def _prepare(task: Task, run: Run, prepared: Prepared | None, first: bool) -> Prepared:
-    """The task's data; the codec is this run's own if it has one already, else that of ``init``, else learned."""
-    own = run.out / "codec"
-    if prepared is None:
-        if own.exists():
-            codec = task.load_codec(own)
-        elif run.init:
-            codec = getattr(task, "codec_from", task.load_codec)(run.init / "codec")
-        else:
-            codec = None
-        prepared = task.prepare(run.data, run.out, run.seed, codec)
-    if first and not own.exists():
-        if run.init and hasattr(task, "inherit"):
-            task.inherit(run.init, run.out)
-        with new_folder(own) as partial:
-            prepared.codec.save(partial)
-    return prepared
 
 
 def _check_size(run: Run, model: nn.Module) -> None:
@@ -445,7 +423,7 @@ def _finish(training: Training) -> None:
         if better:
             what, scores, file = f"that are {name}", of_mean, mean
 
-    state.finished = {"why": _why_ended(run.loop, state), "weights": what, "scores": scores, "mean": mean and mean.name}
+    state.finished = {"why": why_ended(run.loop, state), "weights": what, "scores": scores, "mean": mean and mean.name}
     if not first:
         return
     with training.average.in_place() if training.average and not file else nullcontext():
@@ -456,43 +434,6 @@ def _finish(training: Training) -> None:
             task.finish(model.eval(), training.prepared, run.out)
     _record(training, {"step": state.step, "final": scores, "weights": what})
     checkpoint.mark_finished(run.out, state)
-
-
-def _conclude(task: Task, run: Run, state: State, show: Display) -> Result:
-    """The last lines: which weights were kept, their scores, and what to do with them."""
-    scores = state.finished["scores"]
-    show.say(f"{run.out} holds the weights {state.finished['weights']}" + (f": {words(scores)}" if scores else ""))
-    for command in task.next_commands(run.out):
-        show.say(f"  {command}")
-    return Result(run.out, state.step, scores)
-
-
-def _why_ended(loop: Loop, state: State) -> str:
-    """The limit or the time that was reached, or nothing."""
-    return _limit(loop, state) or (f"{loop.minutes:g} minutes" if _late(loop, state.seconds) else "")
-
-
-def _limit(loop: Loop, state: State) -> str:
-    """The limit that was reached, or nothing; every process finds the same, which it could not of the clock."""
-    if loop.most_steps and state.step >= loop.most_steps:
-        return f"{state.step} steps"
-    if loop.epochs and state.position.epoch >= loop.epochs:
-        return f"{loop.epochs} epochs"
-    if loop.patience and state.waited >= loop.patience:
-        return f"no better score in {loop.patience} evaluations"
-    return ""
-
-
-def _late(loop: Loop, seconds: float) -> bool:
-    return loop.minutes is not None and seconds >= 60 * loop.minutes
-
-
-def _agree(accelerator: Accelerator, targets: int, stop: bool, late: bool) -> tuple[int, bool, bool]:
-    """The targets of all processes together; to stop, or that time is up, is enough for one to say."""
-    if accelerator.num_processes > 1:
-        said = torch.tensor([targets, stop, late], device=accelerator.device)
-        targets, stop, late = accelerator.reduce(said, "sum").tolist()
-    return targets, bool(stop), bool(late)
 
 
 def _gather_window(training: Training) -> None:

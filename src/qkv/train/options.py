@@ -23,8 +23,13 @@ set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 DEFAULT_SIZE = "small"  # what a laptop can train; a model that has no such size takes its own defaults
 
+RECIPE = """
+    A recipe by model and data stands in for defaults of data, optimize and loop; training says which it is, and
+    --print_config prints its values.
+"""
 EXAMPLES = """examples:
   qkv train translate --data ko-en/ --data.source ko --data.target en --size small --out runs/ko-en
+  qkv train classify --data photos/ --model vit --out runs/birds
   qkv train translate --data ko-en/ ... --size small --size.dim 128 --loop.minutes 60 --out runs/ko-en
   qkv train translate ... --print_config > run.yaml      # everything that can be set, as it would be
   qkv train --config run.yaml                            # the same run; flags after it win
@@ -117,8 +122,13 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     if values.get("init"):
         from qkv.models.saved import read_config  # only fine-tuning pays for importing torch here
 
-        values["model"], config = read_config(Path(values["init"]), values.get("model"))
+        found, config = read_config(Path(values["init"]), values.get("model"))
         start = _plain(config)
+        if found in getattr(task, "adopts", ()):  # another model may go on with its weights
+            wanted = models.find(values.setdefault("model", found if found in task.models else task.models[0])).Config
+            start = {key: value for key, value in start.items() if key in wanted.__dataclass_fields__}
+        else:
+            values["model"] = found
     model = values.setdefault("model", task.models[0])
     if model in models.MODELS and model not in task.models:
         raise ConfigError(
@@ -135,6 +145,7 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     }
     values = {key: value for key, value in values.items() if value not in ({}, "")}
 
+    flags[:] = [_long(flag, getattr(task, "short", {})) for flag in flags]
     parser = _parser(task, cls, filled)
     known = {action.dest: action for action in parser._actions if action.dest not in ("help", "print_config")}
     for key, _ in flat(values):
@@ -160,13 +171,21 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     return Run(**{**values, **made, "learn": dict(parsed.get("learn") or {})})
 
 
+def _long(flag: str, short: Mapping[str, str]) -> str:
+    """A task's short name of an option (``--dim``) as the whole one."""
+    key, equals, value = flag.partition("=")
+    name = short.get(key[2:].replace("-", "_")) if key.startswith("--") else None
+    return f"--{name}{equals}{value}" if name else flag
+
+
 class Help(RawDescriptionHelpFormatter, DefaultHelpFormatter):
     """The examples keep their lines."""
 
 
 def _parser(task: type, model: type, filled: set[str]) -> ArgumentParser:
     parser = ArgumentParser(
-        prog=f"qkv train {task.name}", description=task.__doc__, epilog=EXAMPLES, formatter_class=Help,
+        prog=f"qkv train {task.name}", description=(task.__doc__ or "") + RECIPE * hasattr(task, "recipe"),
+        epilog=EXAMPLES, formatter_class=Help,
         exit_on_error=False, allow_abbrev=False,
     )  # fmt: skip
     parser.add_argument("--config", action="config", help="a YAML file with any of these keys; flags win over it")
