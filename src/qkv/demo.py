@@ -45,6 +45,8 @@ def demo(out: Path, seed: int = 0, threads: int | None = None) -> Report:
     phrases.write(splits, out / "data")
     data = {"folder": str(out / "data"), "source": "ko", "target": "en", "batch_tokens": 1024}
     result = train(from_mapping("translate", {**SETTINGS, "data": data, "out": out / "run", "seed": seed}))
+    if result.interrupted:
+        raise KeyboardInterrupt
     translator = load(result.folder)
     sources, references = [p.korean for p in splits.test], [p.english for p in splits.test]
     answers = translator(sources)

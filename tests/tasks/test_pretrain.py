@@ -213,11 +213,10 @@ def test_verbs_refuse_what_is_no_encoder(pretrained, run_folder, capsys):
 @pytest.mark.learning
 def test_it_learns_what_stands_where_and_what_follows(text, tmp_path):
     """Which country goes with which city, and that a document keeps to its city."""
-    changed = settings(text, tmp_path / "run", loop={"steps": 240, "evaluate_every": 240})
+    changed = settings(text, tmp_path / "run", loop={"steps": 400, "evaluate_every": 400})
     result = train(from_mapping("pretrain", changed | {"data": changed["data"] | {"batch_tokens": 1024}}))
     assert result.scores["next_accuracy"] > 0.8 and result.scores["accuracy"] > 0.75
     encoder = load(result.folder)
     asked = [encoder(f"{city} 은 [MASK] 의 수도 이다 . 나는 {city} 에 갔다 .")[0][0].text for city in CITIES]
-    assert (
-        sum(text.split()[2] == country for text, country in zip(asked, CITIES.values(), strict=True)) >= 2
-    )  # of four; by chance one
+    right = sum(text.split()[2] == country for text, country in zip(asked, CITIES.values(), strict=True))
+    assert right >= 3

@@ -4,11 +4,7 @@ What is kept is keyed by the content of the files and by the settings that decid
 pictures; captions are encoded anew each time, which is quick.
 """
 
-import hashlib
-import json
-import shutil
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -23,14 +19,11 @@ from qkv.data.caption_listing import list_captions
 from qkv.data.cell_store import CellStore
 from qkv.data.image_batches import Images
 from qkv.data.image_listing import Example, fingerprint
-from qkv.data.image_split import hold_out
-from qkv.data.image_store import ImageStore, ImageStoreWriter
-from qkv.data.kept import put, scratch_in, tidy
+from qkv.data.kept import tidy
+from qkv.data.kept_pictures import KeptPictures, hold_out_some, keep_pictures, key_of
 from qkv.data.normalise import Normaliser
-from qkv.data.notes import HELD_OUT, KEPT
 from qkv.data.preprocess import Preprocess
 from qkv.data.report import Report
-from qkv.data.store import checksum
 from qkv.data.subwords import Subwords, default_words
 from qkv.errors import ConfigError, DataError
 
@@ -60,13 +53,6 @@ class PreparedCaptions:
         return replace(self, train=train, dev=HeldOutCaptions(self.dev.images, self.dev.size, cells["dev"]))
 
 
-@dataclass(frozen=True)
-class _Kept:
-    looks: dict[str, np.ndarray]
-    stores: dict[str, ImageStore]
-    report: Report
-
-
 def prepare_captions(
     data: CaptionFiles,
     folder: Path,
@@ -89,21 +75,17 @@ def prepare_captions(
     if not examples.get("train"):
         raise ConfigError("there is nothing to train on", remedy="name it with --data.train")
     files = fingerprint(examples)
-    where = kept / _key(data, files)
-    opened = _open(where, examples)
-    if opened is None:
-        try:
-            _make(data, kept, where)
-        except OSError as error:  # of writing: what cannot be read is a DataError already
-            room = f"{shutil.disk_usage(kept).free / 1e6:,.0f} MB are free"
-            raise DataError(
-                f"the decoded pictures cannot be written ({error}; {room})", remedy="lower --data.keep_mb", file=kept
-            ) from error
-        opened = _open(where, examples)
-        if opened is None:
-            raise DataError("the decoded pictures cannot be read back", remedy="look for a failing disk", file=where)
-    tidy(kept, where)
-    rows, report = _rows(opened), opened.report
+    key = key_of(data, SETTINGS, files)
+    opened = keep_pictures(
+        kept,
+        key,
+        examples,
+        {part: data.keep_mb * 1_000_000 * tenths // 10 for part, tenths in MEASURED.items()},
+        lambda keep: examine_all(data, keep),
+        lambda found: hold_out_some(found[2]["train"], None, data.hold_out, found[0]),
+    )
+    tidy(kept, kept / key)
+    rows, report = opened.rows(), opened.report
     codec = codec or _codec(data, examples, opened, rows["train"], preprocess, report)
     report.remarks.append(f"preprocessing: {codec.preprocess}")
     images, contents = {}, {}
@@ -132,75 +114,6 @@ def prepare_captions(
     )
 
 
-def _key(data: CaptionFiles, files: dict[str, str]) -> str:
-    settings = {name: getattr(data, name) for name in SETTINGS}
-    return hashlib.blake2b(json.dumps([1, files, settings], sort_keys=True).encode(), digest_size=12).hexdigest()
-
-
-def _make(data: CaptionFiles, kept: Path, where: Path) -> None:
-    """Check, decode, split; the new folder ``where``."""
-    with scratch_in(kept) as scratch:
-        whole = scratch / "whole"
-        whole.mkdir()
-        with ExitStack() as stack:
-
-            def keep(part: str):
-                if part not in MEASURED:
-                    return None
-                room = data.keep_mb * 1_000_000 * MEASURED[part] // 10
-                return stack.enter_context(ImageStoreWriter(whole / part, room)).add
-
-            report, examples, looks = examine_all(data, keep)
-        report.raise_if_refused()
-        if "dev" not in looks:
-            _hold_out(looks["train"], data.hold_out, report)
-        for part in set(looks) & set(MEASURED):
-            np.save(whole / f"{part}.npy", looks[part])
-        sums = {file.name: checksum(file) for file in sorted(whole.glob("*.npy"))}
-        plain = report.summary() | {"checksums": sums}
-        (whole / "report.json").write_text(json.dumps(plain, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        if where.exists() and _open(where, examples) is None:  # a whole one is another process's, and as good
-            shutil.rmtree(where)
-        put(whole, where)
-
-
-def _hold_out(look: np.ndarray, share: float, report: Report) -> None:
-    """Some pictures of train become dev; copies of one picture share a hash, and go together."""
-    kept = np.flatnonzero(look["state"] == KEPT)
-    chosen = kept[hold_out(look["content"][kept], [""] * len(kept), share)]
-    if not len(chosen):
-        raise DataError(
-            f"{len(kept)} pictures are too few to hold some out", remedy="name held-out pictures with --data.dev"
-        )
-    look["state"][chosen] = HELD_OUT
-    report.kept["train"] -= len(chosen)
-    report.remarks.append(f"dev: none is named, so {len(chosen):,} pictures of train are held out as dev")
-
-
-def _open(where: Path, examples: dict[str, list[Example]]) -> _Kept | None:
-    """What `_make` wrote, or None if it is not there or not whole."""
-    try:
-        plain = json.loads((where / "report.json").read_text(encoding="utf-8"))
-        looks, stores = {}, {}
-        for name, known in plain["checksums"].items():
-            part = name.removesuffix(".npy")
-            if checksum(where / name) != known:
-                return None
-            looks[part], stores[part] = np.load(where / name), ImageStore(where / part)
-            if not len(looks[part]) == len(stores[part]) == len(examples[part]):
-                return None
-        return _Kept(looks, stores, Report.from_summary(plain))
-    except (OSError, ValueError, KeyError, TypeError, DataError):
-        return None
-
-
-def _rows(kept: _Kept) -> dict[str, np.ndarray]:
-    """Which of the listed pictures are train and dev."""
-    state = {part: look["state"] for part, look in kept.looks.items()}
-    dev = np.flatnonzero(state["dev"] == KEPT) if "dev" in state else np.flatnonzero(state["train"] == HELD_OUT)
-    return {"train": np.flatnonzero(state["train"] == KEPT), "dev": dev}
-
-
 def _fitting(
     examples: list[Example], rows: np.ndarray, codec: CaptionCodec, data: CaptionFiles, part: str, report: Report
 ) -> tuple[list[Example], np.ndarray]:
@@ -224,7 +137,7 @@ def _fitting(
 def _codec(
     data: CaptionFiles,
     examples: dict[str, list[Example]],
-    kept: _Kept,
+    kept: KeptPictures,
     rows: np.ndarray,
     preprocess: Preprocess | None,
     report: Report,

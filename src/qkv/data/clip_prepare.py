@@ -4,9 +4,7 @@ What is kept is keyed by the content of the files, the codec and the settings, a
 clip the frames that are read are kept at the size at which they are read.
 """
 
-import hashlib
 import json
-import shutil
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
@@ -24,14 +22,13 @@ from qkv.data.clip_listing import ClipExample, fingerprint, list_clips
 from qkv.data.clip_sources import spread
 from qkv.data.frame_labels import BACKGROUND, frame_classes
 from qkv.data.image_codec import ImageCodec
-from qkv.data.image_split import hold_out
 from qkv.data.image_store import ImageStore, ImageStoreWriter
-from qkv.data.kept import put, scratch_in, tidy
+from qkv.data.kept import scratch_in, tidy
+from qkv.data.kept_pictures import hold_out_some, key_of, seal, sealed, settle, writing_told
 from qkv.data.lines import windows
 from qkv.data.notes import DROPPED, HELD_OUT, KEPT
 from qkv.data.preprocess import Preprocess
 from qkv.data.report import Report
-from qkv.data.store import checksum
 from qkv.errors import ConfigError, DataError, UserError
 
 __all__ = ["PreparedClips", "prepare_clips"]
@@ -82,13 +79,8 @@ def prepare_clips(data: ClipFiles, folder: Path, seed: int, codec: ClipCodec | N
     where = kept / _key(data, files, codec) if codec else None
     opened = _open(where, examples) if where else None
     if opened is None:
-        try:
+        with writing_told(kept, "frames"):
             where = _make(data, files, kept, codec)
-        except OSError as error:  # of writing: what cannot be read is a DataError already
-            room = f"{shutil.disk_usage(kept).free / 1e6:,.0f} MB are free"
-            raise DataError(
-                f"the decoded frames cannot be written ({error}; {room})", remedy="lower --data.keep_mb", file=kept
-            ) from error
         opened = _open(where, examples)
         if opened is None:
             raise DataError("the decoded frames cannot be read back", remedy="look for a failing disk", file=where)
@@ -114,9 +106,7 @@ def prepare_clips(data: ClipFiles, folder: Path, seed: int, codec: ClipCodec | N
 
 
 def _key(data: ClipFiles, files: dict[str, str], codec: ClipCodec) -> str:
-    settings = {name: getattr(data, name) for name in SETTINGS}
-    whole = json.dumps([1, files, settings, codec.fingerprint()], sort_keys=True)
-    return hashlib.blake2b(whole.encode(), digest_size=12).hexdigest()
+    return key_of(data, SETTINGS, files, codec.fingerprint())
 
 
 def _make(data: ClipFiles, files: dict[str, str], kept: Path, codec: ClipCodec | None) -> Path:
@@ -127,7 +117,8 @@ def _make(data: ClipFiles, files: dict[str, str], kept: Path, codec: ClipCodec |
         report, parts = examine_all(data)
         report.raise_if_refused()
         if "dev" not in parts:
-            _hold_out(parts["train"], data.hold_out, report)
+            train = parts["train"]
+            hold_out_some(train.look, [example.label for example in train.examples], data.hold_out, report)
         if codec is None or not (codec.images.classes or codec.images.labels == "number"):
             codec = _codec(data, parts["train"], codec)
         where = kept / _key(data, files, codec)
@@ -143,25 +134,9 @@ def _make(data: ClipFiles, files: dict[str, str], kept: Path, codec: ClipCodec |
                 np.save(whole / f"{part}.npy", seen.look["state"])
                 _tell_missed(part, seen, plain[part], report)
         (whole / "told.json").write_text(json.dumps(plain, ensure_ascii=False), encoding="utf-8")
-        sums = {file.name: checksum(file) for file in sorted(whole.iterdir()) if file.is_file()}
-        plain = report.summary() | {"checksums": sums}
-        (whole / "report.json").write_text(json.dumps(plain, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        if where.exists() and _open(where, examples) is None:  # a whole one is another process's, and as good
-            shutil.rmtree(where)
-        put(whole, where)
+        seal(whole, report)
+        settle(whole, where, lambda: _open(where, examples) is not None)
         return where
-
-
-def _hold_out(train: Examined, share: float, report: Report) -> None:
-    kept = np.flatnonzero(train.look["state"] == KEPT)
-    chosen = kept[hold_out(train.look["content"][kept], [train.examples[i].label for i in kept], share)]
-    if not len(chosen):
-        raise DataError(f"{len(kept)} clips are too few to hold some out", remedy="name held-out clips with --data.dev")
-    train.look["state"][chosen] = HELD_OUT
-    report.kept["train"] -= len(chosen)
-    report.remarks.append(
-        f"dev: none is named, so {len(chosen):,} clips of train, of each class alike, are held out as dev"
-    )
 
 
 def _codec(data: ClipFiles, train: Examined, read_as: ClipCodec | None) -> ClipCodec:
@@ -229,8 +204,7 @@ def _tell_missed(part: str, seen: Examined, told: list[dict], report: Report) ->
 def _open(where: Path, examples: dict[str, list[ClipExample]]) -> _Kept | None:
     """What `_make` wrote, or None if it is not there or not whole."""
     try:
-        plain = json.loads((where / "report.json").read_text(encoding="utf-8"))
-        if any(checksum(where / name) != known for name, known in plain["checksums"].items()):
+        if (plain := sealed(where)) is None:
             return None
         every = json.loads((where / "told.json").read_text(encoding="utf-8"))
         told = {part: [_told(one) for one in some] for part, some in every.items()}

@@ -5,11 +5,7 @@ as they were decoded, so that one store serves every size and every augmentation
 data has changed does not, and a damaged one is made again.
 """
 
-import hashlib
-import json
-import shutil
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,14 +18,12 @@ from qkv.data.image_codec import ImageCodec
 from qkv.data.image_doctor import examine_all
 from qkv.data.image_files import ImageFiles
 from qkv.data.image_listing import Example, fingerprint, list_examples
-from qkv.data.image_split import hold_out
-from qkv.data.image_store import ImageStore, ImageStoreWriter
-from qkv.data.kept import put, scratch_in, tidy
+from qkv.data.kept import tidy
+from qkv.data.kept_pictures import KeptPictures, hold_out_some, keep_pictures, key_of
 from qkv.data.notes import HELD_OUT, KEPT
 from qkv.data.preprocess import Preprocess
 from qkv.data.report import Report
-from qkv.data.store import checksum
-from qkv.errors import ConfigError, DataError
+from qkv.errors import ConfigError
 
 __all__ = ["PreparedImages", "fitting_size", "prepare_images"]
 
@@ -48,13 +42,6 @@ class PreparedImages:
     codec: ImageCodec
     report: list[str]
     summary: dict[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class _Kept:
-    looks: dict[str, np.ndarray]
-    stores: dict[str, ImageStore]
-    report: Report
 
 
 def prepare_images(
@@ -78,21 +65,19 @@ def prepare_images(
     if not examples.get("train"):
         raise ConfigError("there is nothing to train on", remedy="name it with --data.train")
     files = fingerprint(examples)
-    where = kept / _key(data, files)
-    opened = _open(where, examples)
-    if opened is None:
-        try:
-            _make(data, kept, where)
-        except OSError as error:  # of writing: what cannot be read is a DataError already
-            room = f"{shutil.disk_usage(kept).free / 1e6:,.0f} MB are free"
-            raise DataError(
-                f"the decoded pictures cannot be written ({error}; {room})", remedy="lower --data.keep_mb", file=kept
-            ) from error
-        opened = _open(where, examples)
-        if opened is None:
-            raise DataError("the decoded pictures cannot be read back", remedy="look for a failing disk", file=where)
-    tidy(kept, where)
-    rows = _rows(opened)
+    key = key_of(data, SETTINGS, files)
+    opened = keep_pictures(
+        kept,
+        key,
+        examples,
+        {part: data.keep_mb * 1_000_000 * fifths // 5 for part, fifths in MEASURED.items()},
+        lambda keep: examine_all(data, kept, keep),
+        lambda found: hold_out_some(
+            found[2]["train"], [example.label for example in found[1]["train"]], data.hold_out, found[0]
+        ),
+    )
+    tidy(kept, kept / key)
+    rows = opened.rows()
     if not isinstance(codec, ImageCodec):
         codec = _codec(data, examples, opened, rows["train"], codec)
     images = {part: _images(part, rows[part], examples, opened, codec) for part in MEASURED}
@@ -114,78 +99,9 @@ def prepare_images(
     )
 
 
-def _key(data: ImageFiles, files: dict[str, str]) -> str:
-    settings = {name: getattr(data, name) for name in SETTINGS}
-    return hashlib.blake2b(json.dumps([1, files, settings], sort_keys=True).encode(), digest_size=12).hexdigest()
-
-
-def _make(data: ImageFiles, kept: Path, where: Path) -> None:
-    """Check, decode, split; the new folder ``where``."""
-    with scratch_in(kept) as scratch:
-        whole = scratch / "whole"
-        whole.mkdir()
-        room = data.keep_mb * 1_000_000
-        with ExitStack() as stack:
-
-            def keep(part: str):
-                if part not in MEASURED:
-                    return None
-                writer = stack.enter_context(ImageStoreWriter(whole / part, room * MEASURED[part] // 5))
-                return writer.add
-
-            report, examples, looks = examine_all(data, kept, keep)
-        report.raise_if_refused()
-        if "dev" not in looks:
-            _hold_out(looks["train"], [example.label for example in examples["train"]], data.hold_out, report)
-        for part in set(looks) & set(MEASURED):
-            np.save(whole / f"{part}.npy", looks[part])
-        sums = {file.name: checksum(file) for file in sorted(whole.glob("*.npy"))}
-        plain = report.summary() | {"checksums": sums}
-        (whole / "report.json").write_text(json.dumps(plain, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        if where.exists() and _open(where, examples) is None:  # a whole one is another process's, and as good
-            shutil.rmtree(where)
-        put(whole, where)
-
-
-def _hold_out(look: np.ndarray, labels: list, share: float, report: Report) -> None:
-    kept = np.flatnonzero(look["state"] == KEPT)
-    chosen = kept[hold_out(look["content"][kept], [labels[i] for i in kept], share)]
-    if not len(chosen):
-        raise DataError(
-            f"{len(kept)} pictures are too few to hold some out", remedy="name held-out pictures with --data.dev"
-        )
-    look["state"][chosen] = HELD_OUT
-    report.kept["train"] -= len(chosen)
-    report.remarks.append(
-        f"dev: none is named, so {len(chosen):,} pictures of train, of each class alike, are held out as dev"
-    )
-
-
-def _open(where: Path, examples: dict[str, list[Example]]) -> _Kept | None:
-    """What `_make` wrote, or None if it is not there or not whole."""
-    try:
-        plain = json.loads((where / "report.json").read_text(encoding="utf-8"))
-        looks, stores = {}, {}
-        for name, known in plain["checksums"].items():
-            part = name.removesuffix(".npy")
-            if checksum(where / name) != known:
-                return None
-            looks[part], stores[part] = np.load(where / name), ImageStore(where / part)
-            if not len(looks[part]) == len(stores[part]) == len(examples[part]):
-                return None
-        return _Kept(looks, stores, Report.from_summary(plain))
-    except (OSError, ValueError, KeyError, TypeError, DataError):
-        return None
-
-
-def _rows(kept: _Kept) -> dict[str, np.ndarray]:
-    """Which of the listed pictures are train and dev."""
-    state = {part: look["state"] for part, look in kept.looks.items()}
-    dev = np.flatnonzero(state["dev"] == KEPT) if "dev" in state else np.flatnonzero(state["train"] == HELD_OUT)
-    return {"train": np.flatnonzero(state["train"] == KEPT), "dev": dev}
-
-
-def _images(part: str, rows: np.ndarray, examples: dict[str, list[Example]], kept: _Kept, codec: ImageCodec) -> Images:
+def _images(
+    part: str, rows: np.ndarray, examples: dict[str, list[Example]], kept: KeptPictures, codec: ImageCodec
+) -> Images:
     listed = part if part in kept.looks else "train"  # what is held out lies in train
     some, file = examples[listed], kept.report.files[listed][0]
     if codec.labels != "number" and (
@@ -198,7 +114,7 @@ def _images(part: str, rows: np.ndarray, examples: dict[str, list[Example]], kep
 def _codec(
     data: ImageFiles,
     examples: dict[str, list[Example]],
-    kept: _Kept,
+    kept: KeptPictures,
     rows: np.ndarray,
     preprocess: Preprocess | None,
 ) -> ImageCodec:

@@ -1,6 +1,6 @@
 """What the tasks on texts share: the models that can learn them, and how these start."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,8 @@ class Reads:
     models = ("bert", "rnn")
     from_codec = ("words", "head", "outputs")
     head = "class"
+    names_of: Callable[[Path], tuple[str, ...] | None]
+    """Names of what the model of a codec's folder says; None if that is of another task. Each task's own method."""
     short: Mapping[str, str] = {"embeddings": "learn.embeddings"}
 
     def __init__(self, embeddings: str = ""):
@@ -78,10 +80,6 @@ class Reads:
             "optimize": {"lr": rate, "warmup": 100, "schedule": "cosine", "betas": [0.9, 0.999]},
             "loop": {"epochs": epochs, "evaluate_every": 200, "patience": 10},
         }
-
-    def names_of(self, folder: Path) -> tuple[str, ...] | None:
-        """Names of what the model of a codec says; None if that is of another task."""
-        raise NotImplementedError
 
     def fill(self, model: nn.Module, codec: Any) -> list[str]:
         """Start the token vectors of a new model from word vectors, if any are named."""

@@ -7,6 +7,7 @@ import re
 from argparse import ArgumentError as ParsingError
 from argparse import RawDescriptionHelpFormatter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -135,7 +136,7 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
             f"model {model!r} cannot learn to {name}", expected="one of " + ", ".join(task.models) + ", or own.py:Class"
         )
     cls = models.find(model)
-    filled = set(getattr(task, "from_codec", ()))
+    filled = frozenset(getattr(task, "from_codec", ()))
     values["size"] = {
         **{key: value for key, value in start.items() if key not in filled},
         **_row(
@@ -182,7 +183,8 @@ class Help(RawDescriptionHelpFormatter, DefaultHelpFormatter):
     """The examples keep their lines."""
 
 
-def _parser(task: type, model: type, filled: set[str]) -> ArgumentParser:
+@cache  # to read the docstrings of all options takes a second, and a recipe parses twice
+def _parser(task: type, model: type, filled: frozenset[str]) -> ArgumentParser:
     parser = ArgumentParser(
         prog=f"qkv train {task.name}", description=(task.__doc__ or "") + RECIPE * hasattr(task, "recipe"),
         epilog=EXAMPLES, formatter_class=Help,
