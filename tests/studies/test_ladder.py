@@ -139,3 +139,29 @@ def test_the_second_table_is_at_the_time_of_the_quickest(tmp_path):
     assert minutes == 2.0
     assert [row["dev score"] for row in table] == ["20.0", "12.0", "none yet"]
     assert rows(Study(tmp_path, [quick]))[0]["BLEU"] == "1.0"
+
+
+def test_a_rung_is_reversed_only_where_there_is_one_way_to_reverse():
+    for name in ("none", "none-reversed"):
+        assert RUNGS[name].changes["both_ways"] is False
+
+
+def test_gold_links_are_read_before_anything_is_trained(study, tmp_path, capsys):
+    _, words = study
+    out = ["--out", str(tmp_path / "new")]
+    assert main([*words, *out, "--rungs", "dot", "--gold-align", str(tmp_path / "none.align")]) == 2
+    assert "none.align" in capsys.readouterr().err and not (tmp_path / "new" / "runs").exists()
+    (tmp_path / "short.align").write_text("0-0\n")
+    assert main([*words, *out, "--rungs", "dot", "--gold-align", str(tmp_path / "short.align")]) == 2
+    assert "has 1 lines; expected 24" in capsys.readouterr().err
+    (tmp_path / "other.align").write_text("0-0\n" * 24)
+    assert main([*words, "--rungs", "dot", "--gold-align", str(tmp_path / "other.align")]) == 2
+    assert "gold is" in capsys.readouterr().err  # the study was scored on other links
+
+
+def test_a_study_is_no_run_and_names_of_rungs_are_said_or_not(study, capsys):
+    folder, words = study
+    assert main([*words, "--out", str(folder / "runs" / "dot-0")]) == 2
+    assert "holds a run, not a study" in capsys.readouterr().err
+    assert main([*words, "--rungs", ""]) == 2
+    assert "there is no rung ''" in capsys.readouterr().err

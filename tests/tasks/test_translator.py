@@ -153,12 +153,13 @@ def test_only_text_is_translated(translator):
 
 
 def test_a_pair_that_is_no_text_has_no_score_but_keeps_its_place(translator, tmp_path):
-    (tmp_path / "s").write_bytes("저는 일했습니다.\n\n".encode() + b"\xff\n")
-    (tmp_path / "t").write_text("I worked.\nb\nc\n")
+    long = "저는 일했습니다. " * 400
+    (tmp_path / "s").write_bytes("저는 일했습니다.\n\n".encode() + b"\xff\n" + long.encode())
+    (tmp_path / "t").write_text("I worked.\nb\nc\nd\n")
     answers = list(score_files(translator, tmp_path / "s", tmp_path / "t"))
-    assert [answer.mark for answer in answers] == ["", "blank", "undecodable"]
-    assert answers[0].score < 0 and answers[1].score is answers[2].score is None
-    assert translator.counts == {"lines": 3, "blank": 1, "undecodable": 1}
+    assert [answer.mark for answer in answers] == ["", "blank", "undecodable", "over-long"]
+    assert answers[0].score < 0 and all(answer.score is None for answer in answers[1:])
+    assert translator.counts == {"lines": 4, "blank": 1, "undecodable": 1, "over-long": 1}
 
 
 def test_a_model_without_attention_has_no_layer_to_choose(unattending):

@@ -11,9 +11,9 @@ __all__ = ["main"]
 EXAMPLES = """usage: qkv compare translate --data DIR --data.source LANG --data.target LANG --out STUDY [...]
 
 The ladder that led to the Transformer, on your own sentence pairs: no attention, no attention with the source
-reversed, dot, bilinear and additive attention, and the Transformer. All see the same target tokens in the same order,
-share one vocabulary and have as many parameters (within 10 %). Writes study.html, results.csv, and the charts as .svg
-and .png.
+reversed (both with an encoder that reads one way, or there were nothing to reverse), dot, bilinear and additive
+attention, and the Transformer. All see the same target tokens in the same order, share one vocabulary and have as many
+parameters (within 10 %). Writes study.html, results.csv, and the charts as .svg and .png.
 
   --rungs NAMES       which, with commas between: none,none-reversed,dot,bilinear,additive,transformer (all)
   --seeds N           how many times each is trained (1)
@@ -43,7 +43,7 @@ def main(argv: Sequence[str]) -> int:
     from qkv.studies.ladder import chosen, compare
     from qkv.studies.report import rows, write_report
 
-    gold = Path(own["gold_align"]) if own["gold_align"] else None
+    gold = None if own["gold_align"] is None else Path(own["gold_align"])
     seeds, beam = (whole_number(name, own[name], 1) for name in ("seeds", "beam"))
     study = compare(run, chosen(own["rungs"]), seeds, gold, beam)
     if study.results:

@@ -62,6 +62,11 @@ class Faithfulness:
         figures = f"(area {self.curve.area:.2f}, random order {self.random.area:.2f})"
         if self.better_than_chance:
             return f"Taking away what it looked at most changes the answer most {figures}: better than chance here."
+        if self.curve.area > self.random.area:
+            return (
+                f"Taking away what it looked at changes the answer more {figures}, but of random orders a share of "
+                f"{self.chance:.2f} does as well: no better than chance here."
+            )
         return f"Taking away other parts changes the answer as much {figures}: no better than chance here."
 
     def note(self) -> dict:

@@ -44,7 +44,7 @@ class Seq2SeqConfig:
         order: luong (step, then look) or bahdanau (look, then step).
         feed: state: what a word was predicted from enters the next step; none: all steps can be taken at once.
         both_ways: half of the encoder's state reads from the right.
-        reverse: the encoder reads from the last word to the first.
+        reverse: the encoder reads from the last word to the first; one that reads both ways does so in any case.
         dropout: of embeddings, between layers and of what words are predicted from, in training.
         tie: one table for embeddings and output: "all" (needs a joint vocabulary), "output" (target side) or "none".
         output_bias: a bias for each word of the output layer.

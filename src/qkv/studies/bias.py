@@ -79,7 +79,9 @@ SIDES = (8, 16, 24, 32, 48, 64, 96)  # of pictures, for the memory that every pi
 
 def chosen(names: str | None) -> list[str]:
     """The models named, with commas between; those that are trained unless others are named if none is."""
-    wanted = [name.strip() for name in names.split(",")] if names else [n for n, each in LEARNERS.items() if each.asked]
+    if names is None:
+        return [name for name, each in LEARNERS.items() if each.asked]
+    wanted = [name.strip() for name in names.split(",")]
     for name in wanted:
         if name not in LEARNERS:
             raise ConfigError(f"there is no model {name!r} in the study", remedy=nearest(name, LEARNERS))

@@ -5,6 +5,7 @@ and has within a few percent as many parameters. Each is trained and tested in a
 stands already is not climbed again, and one that was cut short goes on.
 """
 
+import hashlib
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -18,12 +19,13 @@ from qkv.data.codec import Codec
 from qkv.data.lines import decode_line
 from qkv.data.pairs import open_part, resolve
 from qkv.data.prepare import PreparedPairs, prepare_pairs
-from qkv.errors import ConfigError, nearest
+from qkv.errors import ConfigError, RunError, nearest
 from qkv.models.seq2seq import Seq2SeqConfig
 from qkv.store import new_folder, read_json, write_json
 from qkv.studies.apart import in_a_process
 from qkv.studies.rung import climb
 from qkv.studies.study import Study, keep_terms, write_csv
+from qkv.tasks.evaluate import read_gold
 from qkv.tasks.translate import Translate
 from qkv.train.run import Run
 
@@ -41,8 +43,10 @@ class Rung:
 
 
 RUNGS = {rung.name: rung for rung in (
-    Rung("none",          "no attention",                  "seq2seq", {"attention": "none"}),
-    Rung("none-reversed", "no attention, source reversed", "seq2seq", {"attention": "none", "reverse": True}),
+    # An encoder that reads both ways does so whichever end it begins at: reversal would only swap its halves.
+    Rung("none",          "no attention",                  "seq2seq", {"attention": "none", "both_ways": False}),
+    Rung("none-reversed", "no attention, source reversed", "seq2seq",
+         {"attention": "none", "both_ways": False, "reverse": True}),
     Rung("dot",           "dot attention",                 "seq2seq", {"attention": "dot"}),
     Rung("bilinear",      "bilinear attention",            "seq2seq", {"attention": "bilinear"}),
     Rung("additive",      "additive attention",            "seq2seq", {"attention": "additive"}),
@@ -57,7 +61,7 @@ FEW_TESTS = 5
 
 def chosen(names: str | None) -> list[Rung]:
     """The rungs named, with commas between; all if none is."""
-    wanted = [name.strip() for name in names.split(",")] if names else list(RUNGS)
+    wanted = list(RUNGS) if names is None else [name.strip() for name in names.split(",")]
     for name in wanted:
         if name not in RUNGS:
             raise ConfigError(f"there is no rung {name!r}", remedy=nearest(name, RUNGS))
@@ -77,9 +81,14 @@ def compare(run: Run, rungs: Sequence[Rung], seeds: int = 1, gold: Path | None =
     data = resolve(run.data)
     tests = _tests(data)
     gold = gold or _beside(data.test)
+    if gold:
+        read_gold(gold, tests)  # what is wrong with it must not come out after hours
+    if (run.out / "run.yaml").exists() or (run.out / "model.json").exists():
+        raise RunError("holds a run, not a study", file=run.out, remedy="choose another --out")
     prepared = _prepared(run)
     codec = prepared.codec
-    keep_terms(run, beam=beam, files=prepared.summary["files_hash"])
+    links = hashlib.blake2b(gold.read_bytes(), digest_size=12).hexdigest() if gold else ""
+    keep_terms(run, beam=beam, gold=links, files=prepared.summary["files_hash"])
     sizes = {rung.name: size for rung, size in zip(rungs, _sizes(run.size, rungs, codec), strict=True)}
     interrupted = False
     often = min(run.loop.log_every, run.loop.evaluate_every, run.loop.steps or run.loop.log_every)

@@ -14,7 +14,7 @@ from qkv.store import new_file
 from qkv.tasks.scores import text_scores
 from qkv.tasks.translator import Answer, Translator
 
-__all__ = ["Evaluation", "alignment_error", "evaluate_files", "read_pair_files", "score_files"]
+__all__ = ["Evaluation", "alignment_error", "evaluate_files", "read_gold", "read_pair_files", "score_files"]
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,23 @@ def read_pair_files(source: Path, target: Path) -> list[tuple[str, str]]:
 def score_files(translator: Translator, source: Path, target: Path) -> Iterator[Answer]:
     """An answer for each line: its score, or why there is none (see `Answer.mark`), which is also counted."""
     pairs = _side_by_side(source, target)
-    scored = translator.score((s.text, t.text) for s, t in pairs if not (s.unusable or t.unusable))
-    for left, right in pairs:
+    marks = [_mark(translator, left, right) for left, right in pairs]
+    scored = translator.score((s.text, t.text) for (s, t), mark in zip(pairs, marks, strict=True) if not mark)
+    for (left, _), mark in zip(pairs, marks, strict=True):
         translator.counts["lines"] += 1
-        if mark := left.unusable or right.unusable:
+        if mark:
             translator.counts[mark] += 1
             yield Answer("", left.text, mark=mark)
         else:
             yield next(scored)
+
+
+def _mark(translator: Translator, left: Line, right: Line) -> str:
+    """Why a pair has no score: a side is no text, or longer than what is translated; empty for one that has."""
+    if unusable := left.unusable or right.unusable:
+        return unusable
+    sides = translator.codec.source.encode([left.text])[0], translator.codec.target.encode([right.text])[0]
+    return "over-long" if max(map(len, sides)) > translator.longest_source else ""
 
 
 def _side_by_side(source: Path, target: Path) -> list[tuple[Line, Line]]:
@@ -97,6 +106,17 @@ def evaluate_files(
 
 def alignment_error(translator: Translator, pairs: Sequence[tuple[str, str]], gold_align: Path) -> float:
     """The alignment error rate of given pairs against a gold file."""
+    gold = read_gold(gold_align, pairs)
+    aligned = translator.align(list(translator.score(pairs)))
+    return alignment_error_rate([a.links for a in aligned], [g.sure for g in gold], [g.possible for g in gold])
+
+
+def read_gold(gold_align: Path, pairs: Sequence[tuple[str, str]]) -> list:
+    """The gold links of pairs, sure and possible ones.
+
+    Raises:
+        DataError: there are more or fewer lines than pairs, or a link leads outside of its pair.
+    """
     gold = read_pharaoh(gold_align)
     if len(gold) != len(pairs):
         raise DataError(f"has {len(gold)} lines", file=gold_align, expected=f"{len(pairs)}, one for each pair")
@@ -110,5 +130,4 @@ def alignment_error(translator: Translator, pairs: Sequence[tuple[str, str]], go
                     line=line,
                     expected="words counted from 0, source first",
                 )
-    aligned = translator.align(list(translator.score(pairs)))
-    return alignment_error_rate([a.links for a in aligned], [g.sure for g in gold], [g.possible for g in gold])
+    return gold
