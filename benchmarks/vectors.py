@@ -1,13 +1,16 @@
 """Word vectors beside gensim, and GloVe beside others: words a second and memory, on one corpus with equal settings.
 
     python benchmarks/vectors.py --data corpus.txt.gz                      # skip-gram and CBOW, beside gensim
-    python benchmarks/vectors.py --data corpus.txt.gz --models glove --glove ~/GloVe/build
+    python benchmarks/vectors.py --data corpus.txt.gz --models glove --glove ~/GloVe/build --glove-python ~/glove-python
     python benchmarks/vectors.py --data corpus.txt.gz --sweep              # as vocabulary, dim and threads grow
 
 Every engine runs in a process of its own, ours and gensim's by turns, and each is given the same words: those of the
 corpus cut at blanks, as many threads, one epoch. Reading is not counted; training is, by the clock and by CPU time
 (on a machine that others use, only the second can be compared). Memory is the peak of the whole process. Printed are
 medians, and the ratio of each pair of runs that followed each other.
+
+``--glove`` is where Stanford's four programs were built, ``--glove-python`` where the extensions of Kula's glove-python
+were (Cython, OpenMP; it holds one table of vectors, not two, and counts without a budget of memory).
 """
 
 import argparse
@@ -18,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from pathlib import Path
 from statistics import median
 
@@ -37,6 +41,7 @@ def main() -> None:
     options.add_argument("--most-words", type=int)
     options.add_argument("--pairs", type=int, default=3, help="runs of each engine")
     options.add_argument("--glove", type=Path, help="the folder of Stanford's vocab_count, cooccur, shuffle and glove")
+    options.add_argument("--glove-python", type=Path, help="the folder of glove-python, its extensions built in place")
     options.add_argument("--sweep", action="store_true")
     options.add_argument("--engine", help=argparse.SUPPRESS)
     options.add_argument("--model", help=argparse.SUPPRESS)
@@ -72,7 +77,9 @@ def _prepare(wanted: argparse.Namespace) -> None:
 
 
 def _compare(wanted: argparse.Namespace, model: str) -> None:
-    engines = [*ENGINES[model], *(["stanford"] if model == "glove" and wanted.glove else [])]
+    engines = list(ENGINES[model])
+    if model == "glove":
+        engines += ["stanford"] * bool(wanted.glove) + ["glove-python"] * bool(wanted.glove_python)
     results: dict[str, list[dict]] = {engine: [] for engine in engines}
     for _ in range(wanted.pairs):
         for engine in engines:
@@ -95,7 +102,7 @@ def _compare(wanted: argparse.Namespace, model: str) -> None:
 
 def _run(wanted: argparse.Namespace, engine: str, model: str) -> dict:
     flags = {key: getattr(wanted, key) for key in ("data", "dim", "window", "negatives", "threads", "min_count",
-                                                   "most_words", "glove", "scratch")}  # fmt: skip
+                                                   "most_words", "glove", "glove_python", "scratch")}  # fmt: skip
     words = [
         part for key, value in flags.items() if value is not None for part in (f"--{key.replace('_', '-')}", str(value))
     ]
@@ -193,7 +200,23 @@ def _stanford(wanted: argparse.Namespace) -> dict:
     return timed.told(words)
 
 
-RUNS = {"qkv": _qkv, "gensim": _gensim, "stanford": _stanford}
+def _glove_python(wanted: argparse.Namespace) -> dict:
+    """One epoch; counting and training are timed. Rare words are dropped first, as they are by us."""
+    sys.path.insert(0, str(wanted.glove_python))
+    from glove import Corpus, Glove
+
+    lines = (wanted.scratch / "corpus.txt").read_text(encoding="utf-8").split("\n")
+    times = Counter(word for line in lines for word in line.split())
+    kept = {word: row for row, word in enumerate(w for w, n in times.most_common() if n >= wanted.min_count)}
+    sentences = [[word for word in line.split() if word in kept] for line in lines]
+    with Timed() as timed:
+        corpus = Corpus(dictionary=kept)
+        corpus.fit(sentences, window=wanted.window)
+        Glove(no_components=wanted.dim, learning_rate=0.05).fit(corpus.matrix, epochs=1, no_threads=wanted.threads)
+    return timed.told(sum(times[word] for word in kept))
+
+
+RUNS = {"qkv": _qkv, "gensim": _gensim, "stanford": _stanford, "glove-python": _glove_python}
 
 if __name__ == "__main__":
     main()

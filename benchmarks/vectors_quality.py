@@ -1,6 +1,7 @@
 """How good word vectors are, ours and gensim's beside each other: same corpus, same words, same budget, several seeds.
 
     python benchmarks/vectors_quality.py --data corpus.txt.gz --evaluation word_eval/ [--seeds 3] [--models cbow]
+    python benchmarks/vectors_quality.py ... --models cbow --gensim-rates 0.025 0.05 0.1   # gensim at several rates
 
 ``--evaluation`` holds questions-words.txt, and wordsim353.tsv and simlex999.txt or some of them. Both learn from the
 same lines in small letters, cut by the same pattern, with the published settings (5 epochs, window 5, 5 negatives,
@@ -23,6 +24,7 @@ from qkv.tasks.word_vectors import WordVectors
 from qkv.train.loop import train
 from qkv.train.options import from_mapping
 
+GENSIM_RATES = {"skipgram": 0.025, "cbow": 0.05}
 PATTERN = r"[^\W\d_]+(?:['’][^\W\d_]+)*"
 
 
@@ -36,6 +38,7 @@ def main() -> None:
     options.add_argument("--dim", type=int, default=100)
     options.add_argument("--epochs", type=int, default=5)
     options.add_argument("--threads", type=int, default=2)
+    options.add_argument("--gensim-rates", type=float, nargs="+", help="learning rates of gensim (0.025; CBOW's 0.05)")
     options.add_argument("--without-gensim", action="store_true")
     wanted = options.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -46,16 +49,16 @@ def main() -> None:
                 text = line.split("\t")[1] if wanted.column and "\t" in line else line
                 out.write(" ".join(cut(text)) + "\n")
         for model in wanted.models.split(","):
-            engines = ["qkv"] if model == "glove" or wanted.without_gensim else ["qkv", "gensim"]
-            for engine in engines:
+            rates = [] if model == "glove" or wanted.without_gensim else wanted.gensim_rates or [GENSIM_RATES[model]]
+            for engine, rate in [("qkv", None), *(("gensim", rate) for rate in rates)]:
                 found, seconds = [], []
                 for seed in range(wanted.seeds):
                     began = time.process_time()
-                    vectors = RUNS[engine](wanted, model, corpus, seed, Path(scratch) / f"{model}-{seed}")
+                    vectors = RUNS[engine](wanted, model, corpus, seed, rate, Path(scratch) / f"{model}-{seed}")
                     seconds.append(time.process_time() - began)
                     found.append(_scores(vectors, wanted.evaluation))
                 told = "   ".join(f"{name} {_spread([scores[name] for scores in found])}" for name in found[0])
-                print(f"{model:9} {engine:7} {told}   {mean(seconds):.0f} CPU s", flush=True)
+                print(f"{model:9} {engine:7} {rate or '':5} {told}   {mean(seconds):.0f} CPU s", flush=True)
 
 
 def _scores(vectors: WordVectors, folder: Path) -> dict[str, float]:
@@ -74,7 +77,7 @@ def _spread(values: list[float]) -> str:
     return f"{mean(values):.2f}" + (f" ± {stdev(values):.2f}" if len(values) > 1 else "")
 
 
-def _qkv(wanted, model: str, corpus: Path, seed: int, out: Path) -> WordVectors:
+def _qkv(wanted, model: str, corpus: Path, seed: int, rate: float | None, out: Path) -> WordVectors:
     values = {"data": str(corpus), "model": model, "out": out, "seed": seed, "size": {"dim": wanted.dim},
               "spread": {"threads": wanted.threads}}  # fmt: skip
     if model != "glove":
@@ -82,13 +85,13 @@ def _qkv(wanted, model: str, corpus: Path, seed: int, out: Path) -> WordVectors:
     return qkv.load(train(from_mapping("vectors", values)).folder)
 
 
-def _gensim(wanted, model: str, corpus: Path, seed: int, out: Path) -> WordVectors:
+def _gensim(wanted, model: str, corpus: Path, seed: int, rate: float | None, out: Path) -> WordVectors:
     from gensim.models import Word2Vec
 
     trained = Word2Vec(
         corpus_file=None, sentences=[line.split() for line in corpus.read_text(encoding="utf-8").split("\n")],
         vector_size=wanted.dim, window=5, negative=5, sg=int(model == "skipgram"), min_count=5, sample=1e-3,
-        alpha={"skipgram": 0.025, "cbow": 0.05}[model], workers=wanted.threads, epochs=wanted.epochs, seed=seed + 1,
+        alpha=rate, workers=wanted.threads, epochs=wanted.epochs, seed=seed + 1,
     ).wv  # fmt: skip
     return WordVectors(Words(trained.index_to_key, np.zeros(len(trained.index_to_key), np.int64)), trained.vectors)
 

@@ -144,12 +144,12 @@ def test_words_are_kept_and_read_back(tmp_path):
     assert list(again.words) == list(words.words) and again.counts.tolist() == [4, 3, 2, 1] and again.cut == words.cut
 
 
-@pytest.mark.parametrize("memory", [1 << 16, 1 << 24])
+@pytest.mark.parametrize(("memory", "threads"), [(1 << 16, 1), (1 << 24, 1), (1 << 24, 3)])
 @pytest.mark.parametrize("symmetric", [True, False])
-def test_counts_are_one_over_the_distance_however_little_memory(tmp_path, memory, symmetric):
+def test_counts_are_one_over_the_distance_however_little_memory(tmp_path, memory, threads, symmetric):
     draw = np.random.default_rng(0)
     ids, ends = draw.integers(0, 90, 4000).astype(np.uint32), np.array([1, 700, 703, 4000])
-    found = count_pairs(ids, ends, 4, symmetric, tmp_path / "c", memory)
+    found = count_pairs(ids, ends, 4, symmetric, tmp_path / "c", memory, threads=threads)
     counted = np.zeros((90, 90))
     for bucket in range(len(found.buckets)):
         for pair in found.bucket(bucket):

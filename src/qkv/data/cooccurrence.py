@@ -1,13 +1,15 @@
 """How often words stand near each other: X of GloVe, counted out of core.
 
 Each pair of words within a window counts as 1 / its distance (Pennington et al. 2014, section 4.2). Counts are added up
-in a hash table of a given size; when it is full it is sorted, written and emptied, and the sorted files are merged at
-the end. Pairs are then laid in buckets at random, each of which can be shuffled in memory.
+in a hash table that grows to a given size; when it is full it is sorted, written and emptied, and the sorted files are
+merged at the end. Pairs are then laid in buckets at random, each of which can be shuffled in memory.
 """
 
 import json
 import os
+import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,8 +21,10 @@ __all__ = ["PAIR", "Cooccurrences", "count_pairs", "counts_of"]
 PAIR = np.dtype([("word", "<u4"), ("context", "<u4"), ("count", "<f4")])
 SUMMED = np.dtype([("key", "<u8"), ("count", "<f8")])
 FULL = 0.7  # of a hash table
-TEXT = 1 << 21  # places in the text between two looks at how full it is
+SMALLEST = 10  # a table has 2 to this many slots at first, and grows
+TEXT = 1 << 21  # places in the text that are counted in one call
 EMPTY = np.uint64(0xFFFFFFFFFFFFFFFF)
+VACANT = np.array((EMPTY, 0), SUMMED)
 
 
 @dataclass(frozen=True)
@@ -59,27 +63,27 @@ def count_pairs(
     folder: Path,
     memory: int,
     tell: Callable[[str], None] = lambda text: None,
+    threads: int = 1,
 ) -> Cooccurrences:
     """Count, merge and lay in buckets.
 
     Args:
         memory: bytes that the counting may take.
+        threads: each counts its share of the text in a table of its own.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    slots = 1 << max(int(memory / SUMMED.itemsize / 2).bit_length() - 1, 10)
-    keys, sums = np.full(slots, EMPTY), np.zeros(slots)
-    runs: list[Path] = []
-    at, used = 0, 0
-    while at < len(ids):
-        at, used = _count(
-            ids, ends, at, min(at + TEXT, len(ids)), window, symmetric, keys, sums, used, int(FULL * slots)
-        )
-        if used >= int(FULL * slots) and at < len(ids):
-            runs.append(_spill(keys, sums, folder / f"run-{len(runs)}"))
-            tell(f"counted to {at / len(ids):.0%} of the text; {used:,} pairs written for the merge")
-            used = 0
-    runs.append(_spill(keys, sums, folder / f"run-{len(runs)}"))
-    del keys, sums
+    slots = 1 << max(int(memory / SUMMED.itemsize / 2 / threads).bit_length() - 1, SMALLEST)
+    share, stopped = -(-len(ids) // threads), threading.Event()
+
+    def count(thread: int) -> list[Path]:
+        begin, end = min(thread * share, len(ids)), min((thread + 1) * share, len(ids))
+        return _count_range(ids, ends, begin, end, window, symmetric, slots, folder / f"run-{thread}", tell, stopped)
+
+    with ThreadPoolExecutor(threads) as pool:
+        try:
+            runs = [run for found in pool.map(count, range(threads)) for run in found]
+        finally:
+            stopped.set()
     most = sum(run.stat().st_size for run in runs) // SUMMED.itemsize
     count = max(1, -(-most * PAIR.itemsize * 2 // memory))
     draw = np.random.default_rng(0)
@@ -105,15 +109,60 @@ def count_pairs(
     return Cooccurrences(folder, sizes, symmetric, window)
 
 
+def _count_range(
+    ids: np.ndarray, ends: np.ndarray, begin: int, end: int, window: int, symmetric: bool, slots: int, name: Path,
+    tell: Callable[[str], None], stopped: threading.Event,
+) -> list[Path]:  # fmt: skip
+    """The sorted files of ``ids[begin:end]``: one, or more where a table of ``slots`` does not hold all pairs."""
+    table = _table(1 << SMALLEST)
+    runs: list[Path] = []
+    at, used = begin, 0
+    while at < end and not stopped.is_set():
+        until = min(at + TEXT, end)
+        at, used = _count(ids, ends, at, until, window, symmetric, table, used, int(FULL * len(table)))
+        if at == until:
+            continue
+        if len(table) < slots:
+            small, table = table, _table(2 * len(table))
+            _refill(small, table)
+        else:
+            runs.append(_spill(table, name.with_name(f"{name.name}-{len(runs)}")))
+            tell(f"counted to {at / len(ids):.0%} of the text; {used:,} pairs written for the merge")
+            table[:], used = VACANT, 0
+    return [*runs, _spill(table, name.with_name(f"{name.name}-{len(runs)}"))]
+
+
+def _table(slots: int) -> np.ndarray:
+    return np.full(slots, VACANT)
+
+
 def _how(window: int, symmetric: bool, places: int) -> dict:
     return {"window": window, "symmetric": symmetric, "places": places}
 
 
+@njit(nogil=True, inline="always")
+def _slot(key, table):
+    """Where a key stands in the table, or would."""
+    mask = uint64(table.shape[0] - 1)
+    x = key * uint64(0x9E3779B97F4A7C15)
+    at = (x ^ (x >> uint64(29))) & mask
+    while table[at].key != key and table[at].key != EMPTY:
+        at = (at + uint64(1)) & mask
+    return at
+
+
+@njit(nogil=True, cache=True)
+def _refill(small, table):
+    """What a table holds goes into a larger, empty one."""
+    for i in range(small.shape[0]):
+        if small[i].key != EMPTY:
+            at = _slot(small[i].key, table)
+            table[at].key, table[at].count = small[i].key, small[i].count
+
+
 @njit(nogil=True, error_model="numpy", cache=True)
-def _count(ids, ends, begin, end, window, symmetric, keys, sums, used, most):
+def _count(ids, ends, begin, end, window, symmetric, table, used, most):
     """Add the pairs whose right word is in ``ids[begin:end]``; stops where the table is full. Returns (place, used)."""
-    mask = uint64(keys.shape[0] - 1)
-    empty = uint64(0xFFFFFFFFFFFFFFFF)
     s = np.searchsorted(ends, begin, side="right")
     first = ends[s - 1] if s > 0 else 0
     for p in range(begin, end):
@@ -121,7 +170,7 @@ def _count(ids, ends, begin, end, window, symmetric, keys, sums, used, most):
             first = ends[s]
             s += 1
         if used + window > most:
-            return p, most
+            return p, used
         word = uint64(ids[p])
         for q in range(max(first, p - window), p):
             other = uint64(ids[q])
@@ -133,29 +182,21 @@ def _count(ids, ends, begin, end, window, symmetric, keys, sums, used, most):
                 elif left == right:
                     add *= 2  # both directions are the same pair
             key = left << uint64(32) | right
-            x = key * uint64(0x9E3779B97F4A7C15)
-            at = (x ^ (x >> uint64(29))) & mask
-            while keys[at] != key and keys[at] != empty:
-                at = (at + uint64(1)) & mask
-            if keys[at] == empty:
-                keys[at] = key
+            at = _slot(key, table)
+            if table[at].key == EMPTY:
+                table[at].key = key
                 used += 1
-            sums[at] += add
+            table[at].count += add
     return end, used
 
 
-def _spill(keys: np.ndarray, sums: np.ndarray, file: Path) -> Path:
-    """Write what the table holds in order of key, and empty it."""
-    there = np.flatnonzero(keys != EMPTY)
-    there = there[np.argsort(keys[there])]
+def _spill(table: np.ndarray, file: Path) -> Path:
+    """Write what the table holds, in order of key."""
+    there = np.flatnonzero(table["key"] != EMPTY)
+    there = there[np.argsort(table["key"][there])]
     with open(file, "wb") as stream:
         for begin in range(0, len(there), 1 << 20):
-            some = there[begin : begin + (1 << 20)]
-            block = np.empty(len(some), SUMMED)
-            block["key"], block["count"] = keys[some], sums[some]
-            block.tofile(stream)
-    keys[:] = EMPTY
-    sums[:] = 0
+            table[there[begin : begin + (1 << 20)]].tofile(stream)
     return file
 
 

@@ -155,7 +155,7 @@ class CountLearner:
         config = model.config
         how = config.window, config.symmetric
         kept = Cooccurrences.open(folder, *how, len(text.ids))
-        self.counts = kept or count_pairs(text.ids, text.ends, *how, folder, memory, tell)
+        self.counts = kept or count_pairs(text.ids, text.ends, *how, folder, memory, tell, threads)
         names = ("input", "output", "input_bias", "output_bias")
         self.names = [f"{name}.weight" for name in names]
         self.tables = tuple(_table(model.get_parameter(name)) for name in self.names)
