@@ -9,6 +9,7 @@ __all__ = ["main"]
 
 STUDIES = {
     "translate": ("qkv.cli.compare_translate", "the ladder that led to the Transformer, on sentence pairs"),
+    "pretrain": ("qkv.cli.compare_pretrain", "what pretraining is worth, with next sentences or without"),
     "images": ("qkv.cli.compare_images", "what models are told of pictures, and what they must learn"),
 }
 
