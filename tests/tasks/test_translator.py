@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 import torch
 
+from qkv.cli import main
 from qkv.data.lines import read_lines
 from qkv.decode.search import Sampling, Search
 from qkv.errors import ConfigError, DataError
@@ -128,6 +129,19 @@ def test_without_attention_gradients_and_states_are_shown_instead(unattending, t
     assert "no attention" in (tmp_path / "look.html").read_text(encoding="utf-8")
     with pytest.raises(ConfigError, match="no attention"):
         unattending(SENTENCES, align=True)
+    with pytest.raises(ConfigError, match="no heads to choose"):
+        unattending.look(SENTENCES[0], heads=[0])
+
+
+def test_a_picture_is_no_text_to_translate(translator, tmp_path, capsys):
+    (tmp_path / "in.txt").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR")
+    assert main(["translate", str(translator.folder), "--input", str(tmp_path / "in.txt")]) == 2
+    assert "in.txt: is no text; it looks like a PNG picture" in capsys.readouterr().err
+
+
+def test_the_terminal_says_that_gradients_are_shown(unattending, tmp_path, capsys):
+    assert main(["look", str(unattending.folder), SENTENCES[0], "--out", str(tmp_path / "look.html")]) == 0
+    assert "no attention" in (said := capsys.readouterr().out) and "Shown are gradients" in said
 
 
 def test_gradients_can_be_asked_for_beside_attention(translator):

@@ -222,7 +222,7 @@ class Buckets:
         source, target = self.store.source.lengths(index), self.store.target.lengths(index)
         # By target, then by source, up and down in turn so that neighbours across a step are alike on both sides.
         order = np.lexsort((np.where(target % 2, -source, source), target))
-        return order, np.maximum(source, target)[order] + 1
+        return order, np.maximum(source + len(self.codec.source_row(())), target + 1)[order]
 
     def _make(self, rows: np.ndarray, position: Position) -> Batch:
         sides = []
@@ -236,7 +236,7 @@ class Buckets:
                 anew = vocabulary.encode(texts, dropout=self.bpe_dropout, seed=seed)
                 plain = [new if len(new) <= self.max_length else old for new, old in zip(anew, plain, strict=True)]
             sides.append(plain)
-        source = [[*ids, self.codec.source.end] for ids in sides[0]]
+        source = [self.codec.source_row(ids) for ids in sides[0]]
         target = [[self.codec.start, *ids, self.codec.target.end] for ids in sides[1]]
         return pad(source, target, self.codec, self.store.lines[rows].tolist())
 

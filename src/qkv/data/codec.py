@@ -25,6 +25,7 @@ VOCABULARIES = {
     "subwords": "qkv.data.subwords:Subwords",
     "sentencepiece": "qkv.data.sentencepieces:SentencePieces",
     "wordpieces": "qkv.data.wordpieces:WordPieces",
+    "texts": "qkv.data.text_side:TextSide",
 }
 
 
@@ -92,9 +93,17 @@ class Codec:
     def end(self) -> int:
         return self.target.end
 
+    def source_row(self, ids: Sequence[int]) -> list[int]:
+        """What the encoder reads of a text's pieces: one end mark after them, and [CLS] before them if it has one."""
+        return [*getattr(self.source, "before", ()), *ids, self.source.end]
+
     def encode_source(self, texts: Sequence[str]) -> list[list[int]]:
-        """What the encoder reads of each text: its pieces and exactly one end mark, at the end."""
-        return [[*ids, self.source.end] for ids in self.source.encode(texts)]
+        """What the encoder reads of each text; see `source_row`."""
+        return [self.source_row(ids) for ids in self.source.encode(texts)]
+
+    def source_axis(self, text: str, row: Sequence[int]) -> Tokens:
+        """What each id of a text's row is, in characters of the text itself, or of what the vocabulary kept of it."""
+        return self.source.axis(text) if hasattr(self.source, "axis") else self.source.tokens(row)
 
     def encode_target(self, texts: Sequence[str]) -> list[list[int]]:
         """What the decoder learns of each text: ``start``, its pieces, and exactly one end mark, at the end."""

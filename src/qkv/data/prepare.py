@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from qkv.data.buckets import Batch, Buckets, by_length, pad
-from qkv.data.codec import Codec
+from qkv.data.codec import Codec, Vocabulary
 from qkv.data.kept import put, scratch_in, tidy
 from qkv.data.lines import windows
 from qkv.data.normalise import Normaliser
@@ -46,11 +46,16 @@ class PreparedPairs:
     summary: dict[str, Any] = field(default_factory=dict)
 
 
-def prepare_pairs(data: PairFiles, folder: Path, seed: int, codec: Codec | None = None) -> PreparedPairs:
+def prepare_pairs(
+    data: PairFiles, folder: Path, seed: int, codec: Codec | None = None, source: Vocabulary | None = None
+) -> PreparedPairs:
     """Check, clean, learn the codec unless one is given, encode; keep what is derived in ``folder/data``.
 
     With a codec and unchanged files and settings, what is kept is used again and nothing is read but checksums.
     Several processes may call it at once: each result is whole before it is renamed into place, and all are equal.
+
+    Args:
+        source: the vocabulary of the source, where only the target's is to be learned.
 
     Raises:
         DataError: the data cannot be used: unequal line counts, nothing left to train on.
@@ -59,7 +64,8 @@ def prepare_pairs(data: PairFiles, folder: Path, seed: int, codec: Codec | None 
     data, kept = resolve(data), Path(folder) / "data"
     if not data.train:
         raise ConfigError("there is nothing to train on", remedy="name it with --data.train")
-    if codec and data.bpe_dropout and not all(getattr(v, "made_of", "") == "bpe" for v in (codec.source, codec.target)):
+    given = (codec.source, codec.target) if codec else (source,) if source else ()
+    if data.bpe_dropout and not all(getattr(v, "made_of", "") == "bpe" for v in given):
         raise ConfigError("BPE-dropout needs a BPE vocabulary of our own", remedy="leave --data.bpe_dropout at 0")
     kept.mkdir(parents=True, exist_ok=True)
     files = {part: corpus.fingerprint() for part in PARTS if (corpus := open_part(data, part))}
@@ -67,7 +73,7 @@ def prepare_pairs(data: PairFiles, folder: Path, seed: int, codec: Codec | None 
     opened = _open(where) if where else None
     if opened is None:
         try:
-            codec, where = _make(data, files, kept, codec)
+            codec, where = _make(data, files, kept, codec, source)
         except OSError as error:  # of writing: what cannot be read is a DataError already
             room = f"{shutil.disk_usage(kept).free / 1e6:,.0f} MB are free"
             raise DataError(f"the encoded data cannot be written ({error}; {room})", file=kept) from error
@@ -93,14 +99,16 @@ def prepare_pairs(data: PairFiles, folder: Path, seed: int, codec: Codec | None 
     )
 
 
-def _make(data: PairFiles, files: dict[str, str], kept: Path, codec: Codec | None) -> tuple[Codec, Path]:
+def _make(
+    data: PairFiles, files: dict[str, str], kept: Path, codec: Codec | None, source: Vocabulary | None
+) -> tuple[Codec, Path]:
     """Check, learn, encode; the codec and the new folder under ``kept``."""
     with scratch_in(kept) as scratch:
         report, notes = examine_all(data, scratch)
         report.raise_if_refused()
         if not data.dev:
             _hold_out(notes["train"], report)
-        codec = codec or _learn(data, notes["train"], report)
+        codec = codec or _learn(data, notes["train"], report, source)
         where = kept / _key(data, files, codec)
         if _open(where) is None:
             _encode(data, notes, codec, report, scratch / "whole")
@@ -148,7 +156,7 @@ class _Sample:
                     yield getattr(pair, side)
 
 
-def _learn(data: PairFiles, notes: Notes, report: Report) -> Codec:
+def _learn(data: PairFiles, notes: Notes, report: Report, source: Vocabulary | None) -> Codec:
     """Learn the vocabulary or vocabularies from the kept pairs of train, or an even sample of them."""
     count, most = report.kept["train"], data.learn_from
     words, normaliser = data.words or default_words(count), Normaliser(data.lowercase, data.strip_accents)
@@ -156,7 +164,11 @@ def _learn(data: PairFiles, notes: Notes, report: Report) -> Codec:
     def learn(*sides: str) -> Subwords:
         return Subwords.learn(_Sample(notes, sides, count, most), words, data.vocabulary, normaliser)
 
-    if data.joint:
+    if source:
+        target = learn("target")
+        learned = {data.target: target}
+        report.remarks.append(f"vocabulary: {source.size:,} pieces for {data.source}, those of the encoder")
+    elif data.joint:
         source = target = learn("source", "target")
         learned = {"both languages": source}
     else:
@@ -226,10 +238,10 @@ def _open(where: Path) -> tuple[PairStore, PairStore, dict[int, tuple[str, str]]
 def _in_order(store: PairStore, codec: Codec, batch_tokens: int) -> list[Batch]:
     """Each pair of a store once, widest first."""
     every = np.arange(len(store))
-    widths = np.maximum(store.source.lengths(every), store.target.lengths(every)) + 1
+    widths = np.maximum(store.source.lengths(every) + len(codec.source_row(())), store.target.lengths(every) + 1)
     return [
         pad(
-            [[*store.source[i].tolist(), codec.source.end] for i in rows],
+            [codec.source_row(store.source[i].tolist()) for i in rows],
             [[codec.start, *store.target[i].tolist(), codec.target.end] for i in rows],
             codec,
             store.lines[rows].tolist(),

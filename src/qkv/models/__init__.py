@@ -27,6 +27,7 @@ MODELS = {
     "efficientnet": "qkv.models.efficientnet:EfficientNet",
     "captioner": "qkv.models.captioner:Captioner",
     "caption-transformer": "qkv.models.caption_transformer:CaptionTransformer",
+    "bert-transformer": "qkv.models.bert_transformer:BertTransformer",
 }
 
 

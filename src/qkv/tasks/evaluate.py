@@ -61,7 +61,7 @@ def _mark(translator: Translator, left: Line, right: Line) -> str:
     """Why a pair has no score: a side is no text, or longer than what is translated; empty for one that has."""
     if unusable := left.unusable or right.unusable:
         return unusable
-    sides = translator.codec.source.encode([left.text])[0], translator.codec.target.encode([right.text])[0]
+    sides = translator.codec.encode_source([left.text])[0], translator.codec.target.encode([right.text])[0]
     return "over-long" if max(map(len, sides)) > translator.longest_source else ""
 
 

@@ -20,6 +20,7 @@ from qkv.layers.attention import Attention
 from qkv.layers.cross_entropy import linear_cross_entropy
 from qkv.layers.listen import Listener, listen
 from qkv.look.alignment import choose_reader
+from qkv.tasks.encoder_start import check_fits, encoder_recipe, encoder_side, start_from_encoder
 from qkv.tasks.forcing import chance_of_truth, partly_own
 from qkv.tasks.scores import text_scores
 from qkv.tasks.settings import read_settings, write_settings
@@ -46,15 +47,20 @@ class Translate:
             the model itself would say there (scheduled sampling, Bengio et al. 2015). 1 is always: teacher forcing.
         forcing_steps: the chance falls from 1 to that in so many steps, linearly; 0 has it there from the first.
         embeddings: a file of word vectors, or a run that has them, that a new model's source words start from.
+        encoder: folder of a run of a BERT, pretrained or imported, that a new Transformer reads its source with (Rothe
+            et al. 2020): its weights, its vocabulary and its marks. The model is then bert-transformer, and what
+            ``data`` says of a vocabulary is for the target.
     """
 
     name = "translate"
     Data = PairFiles
-    models = ("transformer", "seq2seq")
+    models = ("transformer", "seq2seq", "bert-transformer")
     from_codec = ("source_words", "target_words")
     unit = "tokens"
+    only: Mapping[str, tuple[str, ...]] = {"align": ("transformer",)}  # it needs two layers that look at the source
     short: Mapping[str, str] = {
         "attention": "size.attention", "feed": "size.feed", "embeddings": "learn.embeddings",
+        "encoder": "learn.encoder",
     }  # fmt: skip
     best = "chrf"
     higher_is_better: Mapping[str, bool] = {
@@ -72,8 +78,14 @@ class Translate:
         teacher_forcing: float = 1.0,
         forcing_steps: int = 0,
         embeddings: str = "",
+        encoder: str = "",
     ):
-        self.embeddings = embeddings
+        if embeddings and encoder:
+            raise ConfigError(
+                "learn.embeddings and learn.encoder both say what the source's tokens start from",
+                remedy="leave one out: an encoder brings its own token vectors",
+            )
+        self.embeddings, self.encoder = embeddings, encoder
         for key, value, below in (("smoothing", smoothing, 1), ("align", align, math.inf)):
             if not 0 <= value < below:
                 raise ConfigError(f"learn.{key} is {value}", expected="0 or more" + ", less than 1" * (below == 1))
@@ -88,10 +100,19 @@ class Translate:
     def prepare(self, data: PairFiles, folder: Path, seed: int, codec: Codec | None = None) -> Prepared:
         """Read, check and encode the user's pairs; see `qkv.data.pairs`."""
         self.max_length = data.max_length
-        return prepare_pairs(data, folder, seed, codec)
+        source = encoder_side(Path(self.encoder)) if self.encoder and codec is None else None
+        return prepare_pairs(data, folder, seed, codec, source)
+
+    @staticmethod
+    def recipe(run: Any) -> Mapping[str, Any]:
+        """With ``encoder`` the model that reads with it, no more tokens than it reads, and a rate that suits it."""
+        return encoder_recipe(run, run.learn.get("encoder", ""))
 
     def fill(self, model: nn.Module, codec: Codec) -> list[str]:
-        """Start the source's token vectors of a new model from word vectors, if any are named."""
+        """Start the encoder of a new model from a BERT, or its source's token vectors from word vectors, if any is
+        named."""
+        if self.encoder:
+            return start_from_encoder(model.encoder, Path(self.encoder))
         return start_from_vectors(model.source.words, codec.source, self.embeddings)
 
     def load_codec(self, folder: Path) -> Codec:
@@ -111,6 +132,9 @@ class Translate:
                 f"size.longest is {size.longest}, and lines may have {self.max_length} tokens and two marks",
                 remedy=f"set --size.longest {needed}, or --data.max_length {size.longest - 2}",
             )
+        if hasattr(size, "encoder"):
+            check_fits(size.bert, codec, needed)
+            return replace(size, target_words=codec.target.size)
         words = {"source_words": codec.source.size, "target_words": codec.target.size}
         if size.tie == "all" and not codec.joint:
             size = replace(size, tie="output")

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from qkv.axis import Tokens
 from qkv.data.buckets import Batch, by_length, pad, pad_rows
-from qkv.data.codec import Codec, Vocabulary
+from qkv.data.codec import Codec
 from qkv.data.lines import Line, decode_line
 from qkv.decode.search import Hypothesis, Marks, Search, search
 from qkv.errors import ConfigError, DataError
@@ -22,16 +22,16 @@ from qkv.layers.cross_entropy import word_log_probabilities
 from qkv.look.alignment import Reader
 from qkv.look.record import Map, Trace
 from qkv.look.saliency import NAME, saliency, state_norms
-from qkv.look.trace import position_maps, trace
+from qkv.look.trace import no_attention, position_maps, trace
 from qkv.models.saved import load_model
 from qkv.tasks.settings import read_settings
 
 __all__ = ["Answer", "Translator", "default_reader"]
 
 LONGEST = 4096  # tokens of a translation that may be asked for: its cache must fit into memory
-NO_ATTENTION = (
-    "This model has no attention: a fixed vector carries the whole sentence to the decoder. Shown are gradients, that "
-    "is, what the chance of each word hangs on, and how long each state is."
+INSTEAD = (
+    "A fixed vector carries the whole sentence to the decoder. Shown are gradients, that is, what the chance of each "
+    "word hangs on, and how long each state is."
 )
 
 
@@ -102,6 +102,7 @@ class Translator:
         reader = Reader.from_json(settings["reader"]) if settings.get("reader") else None
         return cls(
             model.eval().to(device or "cpu"), codec, search, reader, folder=folder,
+            longest_source=min(cls.longest_source, getattr(model, "longest_source", cls.longest_source)),
             longest=settings.get("longest"), never=tuple(settings.get("never", ())),
         )  # fmt: skip
 
@@ -235,9 +236,10 @@ class Translator:
         # What the decoder reads is what it said, without the end mark: nothing comes after that.
         inputs = [a.ids[:-1] if a.ended else a.ids for a in answers]
         batch = self.batch([a.source for a in answers], inputs)
+        sources = _rows(batch.source, batch.source_lengths)
         return batch, {
-            "source": _axes(self.codec.source, batch.source, batch.source_lengths),
-            "target": _axes(self.codec.target, batch.target, batch.target_lengths),
+            "source": [self.codec.source_axis(a.source, row) for a, row in zip(answers, sources, strict=True)],
+            "target": [self.codec.target.tokens(row) for row in _rows(batch.target, batch.target_lengths)],
         }
 
     def saliency(self, answer: Answer) -> Map:
@@ -294,6 +296,7 @@ class Translator:
             raise ConfigError(
                 f"this model has no attention, and no layer {which['layers']!r}", expected=f"{NAME!r} or *"
             )
+        remark = "" if reader else no_attention(which, INSTEAD)
         seen = self.replay([answer], **which) if reader else Trace()
         if gradient or not reader:
             seen.maps[NAME] = [self.saliency(answer)]
@@ -306,7 +309,7 @@ class Translator:
         else:
             batch, _ = self._said([answer])
             given = batch.source, batch.source_lengths, batch.target, batch.target_lengths
-            seen.notes.update(norms=state_norms(self.model, lambda: self.model(*given)), remark=NO_ATTENTION)
+            seen.notes.update(norms=state_norms(self.model, lambda: self.model(*given)), remark=remark)
         return seen
 
 
@@ -329,5 +332,5 @@ def default_reader(model: nn.Module) -> Reader | None:
     return Reader(name, tuple(range(layer.heads)))
 
 
-def _axes(vocabulary: Vocabulary, ids: Tensor, lengths: Tensor) -> list[Tokens]:
-    return [vocabulary.tokens(row[:length].tolist()) for row, length in zip(ids, lengths, strict=True)]
+def _rows(ids: Tensor, lengths: Tensor) -> list[list[int]]:
+    return [row[:length].tolist() for row, length in zip(ids, lengths, strict=True)]
