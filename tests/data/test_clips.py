@@ -1,8 +1,10 @@
 """Clips: the same pixels from folders, animations and videos; every fault named; batches by seed and place."""
 
 import json
+import shutil
 import sys
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +18,7 @@ from qkv.cli import main
 from qkv.data.clip_batches import stack
 from qkv.data.clip_codec import ClipCodec
 from qkv.data.clip_files import ClipFiles, check
+from qkv.data.clip_listing import fingerprint, list_clips
 from qkv.data.clip_prepare import prepare_clips
 from qkv.data.clip_sources import is_clip, open_clip, spread
 from qkv.data.frame_labels import frame_classes, frame_labels
@@ -23,6 +26,7 @@ from qkv.data.image_codec import ImageCodec
 from qkv.data.kind import find_kind
 from qkv.data.pictures import PictureError, decode
 from qkv.data.preprocess import Preprocess
+from qkv.data.report import Report
 from qkv.errors import ConfigError, DataError, RunError
 from qkv.tasks.task import Position
 
@@ -283,10 +287,97 @@ def test_what_cannot_be_data(tmp_path):
     with pytest.raises(ConfigError, match="no data is named"):
         check(ClipFiles())
     (tmp_path / "x.zip").write_bytes(b"")
-    with pytest.raises(DataError, match="not read from archives"):
+    with pytest.raises(DataError, match="the archive cannot be read"):
         check(ClipFiles(folder=str(tmp_path / "x.zip")))
+    with pytest.raises(DataError, match="there is no such file or folder"):
+        check(ClipFiles(folder=str(tmp_path / "none" / "clips")))
+    (tmp_path / "x.zip").unlink()
     with pytest.raises(DataError, match="no labelled clip"):
         check(ClipFiles(folder=str(tmp_path)))
+
+
+# In archives and datasets
+
+
+def archived(root: Path, form: str) -> Path:
+    """An archive of a folder, beside it."""
+    return Path(shutil.make_archive(str(root), form, root))
+
+
+def listed(where, tmp_path, **how) -> dict:
+    report = Report(unit="clips", every=True)
+    return list_clips(ClipFiles(folder=str(where), **how), tmp_path / "scratch", report), report
+
+
+@pytest.mark.parametrize("form", ["zip", "tar", "gztar"])
+def test_clips_in_an_archive_are_those_of_its_folder(tmp_path, form):
+    root = scenes(tmp_path / "d", 2)
+    frames(root / "calm" / "long", *range(20, 32))
+    write(root / "wild", {"moves.gif": animation(flat(1, 2, 3)), "broken.gif": b"GIF89a"})
+    write(root / "wild" / "cut", {"1.png": png(305), "2.png": png(306)[:-40]})
+    (root / "calm" / "empty").mkdir()
+    write(root / ".cache" / "x", {"1.png": png(1)})
+    archive = archived(root, form)
+    (loose, report), (inside, told) = listed(root, tmp_path, rate=2), listed(archive, tmp_path, rate=2)
+    assert fingerprint(inside) == fingerprint(loose)
+    for one, other in zip(loose["train"], inside["train"], strict=True):
+        assert (one.name, one.label) == (other.name, other.label)
+        assert other.where == f"{archive}:{one.name}" == str(other.clip.path)
+        if one.name not in ("wild/broken.gif", "wild/cut"):
+            assert one.clip.times == other.clip.times
+            assert all(map(np.array_equal, pixels(one.clip), pixels(other.clip)))
+    assert [str(f).split(":")[0] for f in report.findings] == [str(f).split(":")[0] for f in told.findings]
+    assert find_kind(str(archive)) == "clips"
+    lines = "\n".join(check(ClipFiles(folder=str(archive)), every=True).lines())
+    assert f"{archive}:wild/cut: 2.png: " in lines and f"{archive}:wild/broken.gif: " in lines
+    assert f"{archive}:calm/empty" in lines
+
+
+def test_an_archive_of_pictures_is_none_of_clips(tmp_path):
+    for name in ("a", "b"):
+        write(tmp_path / "d" / name, {"1.png": png(1), "2.gif": png(2)})
+    assert find_kind(str(archived(tmp_path / "d", "zip"))) == "pictures"
+
+
+def test_a_run_learns_from_an_archive_as_from_its_folder(tmp_path):
+    root = scenes(tmp_path / "d", 4)
+    one, other = prepared(root, tmp_path / "one"), prepared(archived(root, "gztar"), tmp_path / "other")
+    assert names(one.dev.clips) == names(other.dev.clips)
+    for batch, same in zip(one.dev, other.dev, strict=True):
+        assert torch.equal(batch.images, same.images) and torch.equal(batch.labels, same.labels)
+
+
+def test_a_video_in_an_archive_is_read_from_memory(tmp_path):
+    (tmp_path / "d" / "calm").mkdir(parents=True)
+    a_video(tmp_path / "d" / "calm" / "v.mp4", flat(20, 120, 220, height=32, width=48))
+    (found, _), (inside, _) = listed(tmp_path / "d", tmp_path), listed(archived(tmp_path / "d", "zip"), tmp_path)
+    one, other = found["train"][0].clip, inside["train"][0].clip
+    assert one.times == other.times and all(map(np.array_equal, pixels(one), pixels(other)))
+
+
+def test_a_dataset_by_name_has_videos_or_lists_of_pictures(tmp_path, monkeypatch):
+    import datasets
+
+    from qkv.data import formats
+
+    kinds = datasets.ClassLabel(names=["calm", "wild"])
+    features = datasets.Features({"frames": datasets.List(datasets.Image()), "label": kinds})
+    clips = [[{"bytes": png(i + j), "path": None} for j in range(3)] for i in range(3)]
+    whole = datasets.Dataset.from_dict({"frames": clips, "label": [1, 0, -1]}, features=features)
+    monkeypatch.setattr(datasets, "load_dataset", lambda name, config: datasets.DatasetDict({"train": whole}))
+    monkeypatch.setattr(formats, "_hub_answers", lambda: True)
+    found, report = listed("someone/scenes", tmp_path, rate=4)
+    assert [(one.name, one.label, one.where) for one in found["train"]] == [
+        ("1", "wild", "someone/scenes (train):1"),
+        ("2", "calm", "someone/scenes (train):2"),
+    ]
+    assert report.count("train", "clips without a usable label") == 1
+    clip = found["train"][1].clip
+    assert clip.times == [0, 0.25, 0.5]
+    assert np.array_equal(next(clip.frames([2])), decode(png(3)).pixels)
+    assert fingerprint(found) == fingerprint(listed("someone/scenes", tmp_path)[0])
+    with pytest.raises(DataError, match="it is not clear which of the columns frames, label holds labels"):
+        listed("someone/scenes", tmp_path, label="kind")
 
 
 # Made ready

@@ -24,6 +24,7 @@ from qkv.models.video import Video, VideoConfig
 from qkv.tasks import kind_of
 from qkv.tasks.classify_clips import ClassifyClips
 from qkv.tasks.clip_classifier import ClipAnswer, ClipClassifier
+from qkv.tasks.clips_out import answer_into, find, rows_of
 from qkv.tasks.frame_scores import frame_scores
 from qkv.tasks.regress_clips import RegressClips
 from qkv.train.loop import train
@@ -209,8 +210,33 @@ def test_marked_stretches_have_times():
     assert ClipAnswer("c", times=(0.0,)).spans == () and ClipAnswer("c", times=(0.0,), frames=("0",)).spans == ()
 
 
+@pytest.mark.parametrize("suffix", [".csv", ".jsonl"])
+def test_a_killed_run_over_many_clips_goes_on_and_ends_with_the_same_file(data, run, tmp_path, suffix):
+    classifier = qkv.load(run)
+    clips = find([str(data / "test")])
+    assert len(clips) == 6
+    whole, out = tmp_path / f"whole{suffix}", tmp_path / f"out{suffix}"
+    list(answer_into(classifier, clips, rows_of(classifier, whole), batch=2))
+    answers = answer_into(classifier, clips, rows_of(classifier, out), batch=2)
+    for _ in range(3):
+        next(answers)
+    with open(out.with_name(out.name + ".partial"), "ab") as file:
+        file.write(b"cut sho")
+    rows = rows_of(classifier, out)
+    assert len(rows.left(clips)) == 4 and not out.exists()
+    list(answer_into(classifier, rows.left(clips), rows, batch=2))
+    assert out.read_bytes() == whole.read_bytes()
+    with pytest.raises(ConfigError, match="it is there already"):
+        rows_of(classifier, out)
+    rows_of(classifier, tmp_path / f"other{suffix}")
+    with torch.no_grad():
+        classifier.model.head.output.bias.add_(1)
+    with pytest.raises(ConfigError, match="begun by another run"):
+        rows_of(classifier, tmp_path / f"other{suffix}")
+
+
 def test_the_verbs(data, run, tmp_path, capsys):
-    assert main(["classify", str(run), str(data / "test"), str(tmp_path / "no.gif"), "--top", "1"]) == 0
+    assert main(["classify", str(run), str(data / "test"), str(tmp_path / "no.gif"), "--top", "1"]) == 1
     said = capsys.readouterr()
     assert len(said.out.splitlines()) == 7 and "-- cannot be read" in said.out and "1 could not be read" in said.err
     assert main(["classify", str(run), str(data / "test"), "--out", str(tmp_path / "x.csv")]) == 0
@@ -227,6 +253,13 @@ def test_the_verbs(data, run, tmp_path, capsys):
     assert main(["evaluate", str(run), "--data", str(data / "test")]) == 0
     assert "frame_f1" not in capsys.readouterr().out  # folders say nothing of frames
     assert main(["info", str(run)]) == 0
+    wrong, page = tmp_path / "wrong.csv", tmp_path / "worst.html"
+    wrong.write_text("path,label\n" + f"{data}/test/checks/00000,cross\n{data}/test/checks/00003,disc\n")
+    capsys.readouterr()
+    assert main(["evaluate", str(run), "--data", str(wrong), "--page", str(page)]) == 0
+    said, cards = capsys.readouterr(), page.read_text().split('<section class="card">')[1:]
+    assert "wrote" in said.err and len(cards) == said.out.count(", is ") > 0
+    assert all(card.count('<figure class="frame small">') == 16 for card in cards)
     other = tmp_path / "t.csv"
     other.write_text(f"path,label\n{data}/test/checks/00000,stranger\n")
     assert main(["evaluate", str(run), "--data", str(other)]) == 2

@@ -38,11 +38,11 @@ def classify(
         device: cpu, cuda, mps ...
         threads: CPU threads.
     """
+    from qkv.cli.answers import answer_all
     from qkv.cli.devices import prepare_device
-    from qkv.cli.pictures import answer_all
     from qkv.tasks.load import load
 
-    return answer_all(load(run, prepare_device(device, threads)), pictures, top, out, batch)
+    return answer_all("pictures", load(run, prepare_device(device, threads)), pictures, top, out, batch)
 
 
 def main(argv: Sequence[str]) -> int:

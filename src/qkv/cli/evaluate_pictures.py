@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from qkv.cli.verb import run_verb
+from qkv.cli.verb import check_positive, run_verb
 
 __all__ = ["main"]
 
@@ -49,6 +49,7 @@ def evaluate(
     from qkv.tasks.evaluate_pictures import evaluate_pictures
     from qkv.tasks.load import load
 
+    check_positive(batch=batch)
     classifier = load(run, prepare_device(device, threads))
     result = evaluate_pictures(classifier, ImageFiles(data, path=path, label=label, separator=separator), batch)
     if page is not None:

@@ -33,11 +33,11 @@ def regress(
         device: cpu, cuda, mps ...
         threads: CPU threads.
     """
+    from qkv.cli.answers import answer_all
     from qkv.cli.devices import prepare_device
-    from qkv.cli.pictures import answer_all
     from qkv.tasks.load import load
 
-    return answer_all(load(run, prepare_device(device, threads)), pictures, None, out, batch)
+    return answer_all("pictures", load(run, prepare_device(device, threads)), pictures, None, out, batch)
 
 
 def main(argv: Sequence[str]) -> int:

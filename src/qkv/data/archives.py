@@ -13,13 +13,14 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from qkv.data.pictures import CUT_OFF, MOST_BYTES, OVERSIZE, PictureError
 from qkv.errors import DataError
 
-__all__ = ["ARCHIVES", "Archive", "Member", "Reader", "open_archive"]
+__all__ = ["ARCHIVES", "Archive", "Member", "Reader", "open_archive", "some_names"]
 
 PACKED = {".tar.gz": "gz", ".tgz": "gz", ".tar.bz2": "bz2", ".tbz2": "bz2", ".tar.xz": "xz", ".txz": "xz"}
 ARCHIVES = (".zip", ".tar", *PACKED)
@@ -62,6 +63,22 @@ def open_archive(path: Path, scratch: Path) -> Archive:
     """
     with _told(path):
         return _open_zip(path) if path.name.lower().endswith(".zip") else _open_tar(path, scratch)
+
+
+def some_names(path: Path, most: int) -> list[str]:
+    """The first names of files in an archive that lie inside it; of a packed tar no more is unpacked than that takes.
+
+    Raises:
+        DataError: it is damaged.
+    """
+    with _told(path):
+        if path.name.lower().endswith(".zip"):
+            with zipfile.ZipFile(path) as file:
+                names = [info.filename for info in file.infolist() if not info.is_dir()]
+        else:
+            with tarfile.open(path, "r:*") as file:
+                names = [info.name for info in islice(file, most) if info.isreg()]
+    return [inside for name in names[:most] if (inside := _inside(name))]
 
 
 @contextmanager
@@ -140,7 +157,7 @@ def _open_tar(path: Path, scratch: Path) -> Archive:
             if name is None:
                 archive.found.append((OUTSIDE, f"{path}:{info.name}"))
             elif info.isdir():
-                archive.folders.append(name)
+                archive.folders += [name] if name else []  # what is packed with "tar ." has its root as a member
             elif not info.isreg() or info.issparse():
                 archive.found.append((NO_FILE, f"{path}:{info.name}"))
             else:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -45,14 +46,15 @@ class _Seen(NamedTuple):
     wrong: PictureError | None = None
 
 
-def examine_all(data: ClipFiles, every: bool = False) -> tuple[Report, dict[str, Examined]]:
+def examine_all(data: ClipFiles, scratch: Path, every: bool = False) -> tuple[Report, dict[str, Examined]]:
     """The report, and what was seen of each part.
 
     Args:
+        scratch: where a packed tar is unpacked.
         every: name every clip in the report, not only the first few of each kind.
     """
     report = Report(unit="clips", every=every)
-    parts = {part: _examine(part, some, report) for part, some in list_clips(data, report).items()}
+    parts = {part: _examine(part, some, report) for part, some in list_clips(data, scratch, report).items()}
     looks = {part: seen.look for part, seen in parts.items()}
     examples = {part: seen.examples for part, seen in parts.items()}
     compare(examples, looks, report, data.keep_duplicates)

@@ -1,6 +1,8 @@
 """The user's labelled clips: where they are and how to read them (`ClipFiles`), and what is wrong with them."""
 
+import tempfile
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from qkv.data.image_files import Interpolation
@@ -20,9 +22,9 @@ class ClipFiles:
 
     Args:
         folder: a folder of class folders with clips in each, or of train, val (dev, valid, validation) and test with
-            class folders in each; a .csv, .tsv, .jsonl or .parquet file of paths and labels, or a folder that holds
-            one.
-        train: where the training clips are, if not in ``folder``: a folder of class folders or a table.
+            class folders in each; a .zip or .tar (.tar.gz ...) of such a folder; a .csv, .tsv, .jsonl or .parquet file
+            of paths and labels, or a folder that holds one; or the name of a dataset (NAME or NAME:CONFIG).
+        train: where the training clips are, if not in ``folder``: a folder of class folders, an archive, a table.
         dev: held-out clips that choose the best weights; without any, some of train are held out.
         test: clips that training must not see; those that are also in train are dropped from train.
         labels: one class a clip, or a number.
@@ -95,5 +97,6 @@ def check(data: ClipFiles, every: bool = False) -> "Report":
     """
     from qkv.data.clip_doctor import examine_all
 
-    report, _ = examine_all(data, every=every)
+    with tempfile.TemporaryDirectory(prefix="qkv-check-") as scratch:
+        report, _ = examine_all(data, Path(scratch), every=every)
     return report

@@ -1,16 +1,18 @@
 """Whether what lies at a place are clips: folders of frames, pictures that move, or videos."""
 
 import os
+from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
 
+from qkv.data.archives import some_names
 from qkv.data.class_folders import SUFFIXES, is_hidden, part_of
-from qkv.data.clip_listing import FRAMES, PATH, tables_in
+from qkv.data.clip_listing import FRAMES, PATH, clip_tables
 from qkv.data.clip_sources import ANIMATED, VIDEOS, is_clip
 from qkv.data.image_tables import LABEL, choose, column_names, read_rows
 from qkv.errors import DataError
 
-__all__ = ["clips_in", "names_clips"]
+__all__ = ["clips_in", "clips_packed", "names_clips"]
 
 LOOKED_AT = 10_000  # names of a folder
 OPENED = 8  # pictures that may move
@@ -23,22 +25,35 @@ def clips_in(folder: Path) -> bool:
     Raises:
         DataError: there are videos, and pictures that belong to no clip.
     """
-    if any(names_clips(table) for table in tables_in(folder).values()):
+    if any(names_clips(table) for table in clip_tables(folder).values()):
         return True
-    names = list(islice(_names(folder), LOOKED_AT))
+    return _are_clips(list(islice(_names(folder), LOOKED_AT)), folder, lambda name: is_clip(folder / name))
+
+
+def clips_packed(archive: Path) -> bool:
+    """The same of an archive, by names alone: pictures that may move are clips if no others are there.
+
+    Raises:
+        DataError: as `clips_in`, or the archive is damaged.
+    """
+    names = [name for name in some_names(archive, LOOKED_AT) if not any(map(is_hidden, name.split("/")))]
+    return _are_clips(names, archive, lambda name: True)
+
+
+def _are_clips(names: list[str], where: Path, moves: Callable[[str], bool]) -> bool:
     videos = [name for name in names if _suffix(name) in VIDEOS]
     stills = [name for name in names if _suffix(name) in SUFFIXES - ANIMATED]
     moving = [name for name in names if _suffix(name) in ANIMATED]
     deep = [len(path) > 2 for path in _below_classes(stills or moving)]
     in_folders = sum(deep) > MOST * len(deep)
     if not stills and moving:
-        return bool(videos) or in_folders or any(is_clip(folder / name) for name in moving[:OPENED])
+        return bool(videos) or in_folders or any(map(moves, moving[:OPENED]))
     if videos and stills and not in_folders:
         raise DataError(
             f"there are videos ({videos[0]}) and pictures ({stills[0]})",
             expected="one kind of data",
             remedy="say --kind clips or --kind pictures",
-            file=folder,
+            file=where,
         )
     return bool(videos) or in_folders
 

@@ -1,4 +1,4 @@
-"""The user's labelled clips, listed but not yet decoded, from folders and tables."""
+"""The user's labelled clips, listed but not yet decoded, from folders, archives, tables and datasets."""
 
 import hashlib
 import os
@@ -7,24 +7,25 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from qkv.data.archives import ARCHIVES
-from qkv.data.class_folders import arrange, is_hidden, part_of
+from qkv.data.archives import open_archive
+from qkv.data.class_folders import arrange, is_hidden
 from qkv.data.classes import Label
+from qkv.data.clip_archives import clips_of
 from qkv.data.clip_files import ClipFiles
 from qkv.data.clip_sources import ANIMATED, VIDEOS, Clip, is_clip, open_clip, stills_in
 from qkv.data.image_files import ImageFiles
 from qkv.data.image_listing import as_label
-from qkv.data.image_tables import LABEL, PART, choose, column_names, is_table, read_rows
-from qkv.data.pairs import PARTS
-from qkv.data.pictures import PictureError, read_file
+from qkv.data.image_tables import LABEL, choose, column_names
+from qkv.data.listing import list_parts, refuse, table_rows, tables_in, what_lies
+from qkv.data.pictures import PictureError
 from qkv.data.report import Report
-from qkv.errors import ConfigError, DataError
+from qkv.errors import DataError
 
-__all__ = ["FRAMES", "PATH", "ClipExample", "clips_below", "fingerprint", "list_clips", "tables_in"]
+__all__ = ["FRAMES", "PATH", "ClipExample", "as_clip_label", "clip_tables", "clips_below", "fingerprint", "list_clips"]
 
 PATH = ("path", "file", "filename", "file_name", "filepath", "clip", "video", "clip_path", "video_path")
 FRAMES = ("frames", "frame_labels", "events", "spans")
-NO_LABEL, BROKEN = "clips without a usable label", "broken records"
+NO_LABEL = "clips without a usable label"
 
 
 @dataclass(frozen=True)
@@ -39,30 +40,21 @@ class ClipExample:
     marks: Any = None
 
 
-def list_clips(data: ClipFiles, report: Report) -> dict[str, list[ClipExample]]:
+def list_clips(data: ClipFiles, scratch: Path, report: Report) -> dict[str, list[ClipExample]]:
     """All clips of train, dev and test, in an order that depends on names (in tables, on rows) alone.
+
+    Args:
+        scratch: where a packed tar is unpacked, for as long as its clips are read.
 
     Raises:
         ConfigError, DataError: nothing is named, nothing is there, or it cannot be understood.
     """
-    found: dict[str, list[ClipExample]] = {}
-    if not any((data.folder, data.train, data.dev, data.test)):
-        raise ConfigError("no data is named", remedy="say --data FOLDER")
-    for where, part in [(data.folder, None), *((getattr(data, part), part) for part in PARTS)]:
-        if where:
-            some = _place(where, part, data, report)
-            found |= some if part is None else {part: some.get(part, [])}
-            report.files |= {name: [where] for name in some}
-    if not any(found.values()):
-        why = "; ".join(map(str, report.findings))
-        raise DataError(
-            "no labelled clip was found" + (f" ({why})" if why else ""),
-            expected="class folders with clips (folders of frames, GIFs, videos), or a table with paths and labels",
-            file=data.folder or data.train or data.dev or data.test,
-        )
-    told = [part for part in PARTS if part in found or any(finding.part == part for finding in report.findings)]
-    report.read = {part: len(found.get(part, ())) for part in told}
-    return {part: found[part] for part in PARTS if part in found}
+    return list_parts(
+        data,
+        lambda where, part: _place(where, part, data, scratch, report),
+        report,
+        "class folders with clips (folders of frames, GIFs, videos), an archive, or a table of paths and labels",
+    )
 
 
 def clips_below(root: Path) -> list[Path]:
@@ -70,59 +62,79 @@ def clips_below(root: Path) -> list[Path]:
     return [root / name for name in _walk(root)[0]] or ([root] if stills_in(root) else [])
 
 
-def tables_in(folder: Path, path: str = "", label: str = "") -> dict[str | None, Path]:
+def clip_tables(folder: Path, path: str = "", label: str = "") -> dict[str | None, Path]:
     """The tables of clips in a folder by part; under None one that holds all."""
-    fitting: dict[str | None, Path] = {}
-    for file in sorted(folder.iterdir()):
-        if not is_table(file) or file.name.startswith("."):
-            continue
-        names = column_names(file)
-        if choose(names, PATH, path) and (choose(names, LABEL, label) or choose(names, FRAMES)):
-            part = part_of(file.name.partition(".")[0])
-            if part in fitting:
-                raise DataError(
-                    f"{fitting[part].name} and {file.name} both name clips and labels",
-                    remedy="say which with --data.train and --data.dev",
-                    file=folder,
-                )
-            fitting[part] = file
-    if None in fitting and len(fitting) > 1:
-        del fitting[None]
-    return fitting
+
+    def fits(names: list[str]) -> bool:
+        return bool(choose(names, PATH, path) and (choose(names, LABEL, label) or choose(names, FRAMES)))
+
+    return tables_in(folder, fits, "clips")
 
 
-def _place(where: str, part: str | None, data: ClipFiles, report: Report) -> dict[str, list[ClipExample]]:
-    path = Path(where).expanduser()
-    if path.is_dir():
-        tables = tables_in(path, data.path, data.label)
+def as_clip_label(value: Any, data: ClipFiles) -> Label | None:
+    """A label as it is learned, as of a picture; None if it is none."""
+    return as_label(value, ImageFiles(labels=data.labels))
+
+
+def _place(
+    where: str, part: str | None, data: ClipFiles, scratch: Path, report: Report
+) -> dict[str, list[ClipExample]]:
+    path, what = Path(where).expanduser(), what_lies(where)
+    if what == "folder":
+        tables = clip_tables(path, data.path, data.label)
         return _tables(tables, part, data, report) if tables else _folder(path, part, data, report)
-    if is_table(path):
+    if what == "archive":
+        return _archive(path, part, data, scratch, report)
+    if what == "table":
         return _tables({None: path}, part, data, report)
-    if path.name.lower().endswith(ARCHIVES):
-        raise DataError("clips are not read from archives", remedy="unpack it and name the folder", file=path)
-    what = "this is no folder or table" if path.exists() else "there is no such file or folder"
-    raise DataError(what, expected="a folder, or a .csv, .tsv, .jsonl or .parquet file", file=path)
+    from qkv.data.clip_datasets import open_dataset
+
+    return open_dataset(where, part, data, report)
 
 
 def _folder(root: Path, part: str | None, data: ClipFiles, report: Report) -> dict[str, list[ClipExample]]:
     names, folders, hidden = _walk(root)
+    listed = {name: (str(root / name), open_clip(root / name, data.rate)) for name in names}
+    return _placed(listed, folders, hidden, root, part, data, report)
+
+
+def _archive(
+    path: Path, part: str | None, data: ClipFiles, scratch: Path, report: Report
+) -> dict[str, list[ClipExample]]:
+    archive = open_archive(path, scratch)
+    clips, hidden = clips_of(archive, path, data.rate)
+    for kind, where in archive.found:
+        report.add(part or "train", kind, "dropped", where)
+    listed = {name: (f"{path}:{name}", clips[name]) for name in sorted(clips)}
+    return _placed(listed, archive.folders, hidden, path, part, data, report)
+
+
+def _placed(
+    listed: dict[str, tuple[str, Clip]],
+    folders: list[str],
+    hidden: list[str],
+    root: Path,
+    part: str | None,
+    data: ClipFiles,
+    report: Report,
+) -> dict[str, list[ClipExample]]:
+    """Examples of clips whose class is a folder; what was found about their names is told."""
     for name in hidden:
         report.add(part or "train", "hidden or system folders", "ignored", f"{root}/{name}")
-    layout = arrange(names, folders, str(root), part, range(len(names)))
+    layout = arrange(list(listed), folders, str(root), part, range(len(listed)))
     for belongs, kind, action, where in layout.found:
         report.add(belongs, kind.replace("picture", "clip"), action, where)
     report.remarks += [remark.replace("all pictures of", "all clips of", 1) for remark in layout.remarks]
     found: dict[str, list[ClipExample]] = {}
-    for name, place in zip(names, layout.places, strict=True):
+    for (name, (where, clip)), place in zip(listed.items(), layout.places, strict=True):
         if place is None:
             continue
         belongs, folder = place
-        label = _label(folder, data)
+        label = as_clip_label(folder, data)
         if label is None:
-            report.add(belongs, NO_LABEL, "dropped", f"{root}/{name}: {folder!r} is no number")
+            report.add(belongs, NO_LABEL, "dropped", f"{where}: {folder!r} is no number")
         else:
-            example = ClipExample(name, str(root / name), label, open_clip(root / name, data.rate))
-            found.setdefault(belongs, []).append(example)
+            found.setdefault(belongs, []).append(ClipExample(name, where, label, clip))
     return found
 
 
@@ -132,7 +144,7 @@ def _walk(root: Path) -> tuple[list[str], list[str], list[str]]:
     A folder that holds nothing is a clip too where clips are expected beside it: an empty one, to be told.
     """
     clips, folders, hidden, empty, seen = [], [], [], [], set()
-    for here, below, files in os.walk(root, followlinks=True, onerror=_refuse):
+    for here, below, files in os.walk(root, followlinks=True, onerror=refuse):
         state = os.stat(here)
         if (state.st_dev, state.st_ino) in seen:  # a link back to a folder above would never end
             below.clear()
@@ -159,15 +171,6 @@ def _walk(root: Path) -> tuple[list[str], list[str], list[str]]:
     return sorted(clips), folders, hidden
 
 
-def _refuse(error: OSError) -> None:
-    """A folder that cannot be read would be a class that is missing."""
-    raise DataError(f"the folder cannot be read ({error.strerror})", file=error.filename) from error
-
-
-def _label(value: Any, data: ClipFiles) -> Label | None:
-    return as_label(value, ImageFiles(labels=data.labels))
-
-
 def _tables(
     tables: dict[str | None, Path], part: str | None, data: ClipFiles, report: Report
 ) -> dict[str, list[ClipExample]]:
@@ -175,7 +178,7 @@ def _tables(
     for own, table in tables.items():
         names = column_names(table)
         path, label = choose(names, PATH, data.path), choose(names, LABEL, data.label)
-        marks, split = choose(names, FRAMES), choose(names, PART)
+        marks = choose(names, FRAMES)
         if path is None or (label is None and (marks is None or data.label or data.labels == "number")):
             option = "path" if path is None else "label"
             remedy = f"say --data.{option} NAME"
@@ -184,22 +187,14 @@ def _tables(
             )
         columns = " and ".join(f"column {name}" for name in (label, marks) if name)
         report.remarks.append(f"{part or own or 'all'}: labels are taken from {table}, {columns}")
-        for row in read_rows(table, tuple(filter(None, (path, label, marks)))):
-            belongs, where = part or own or "train", f"{table}:{row.line}"
-            if not row.broken and split and part is None and own is None:
-                value = str(row.fields.get(split) or "").strip()
-                if (belongs := part_of(value)) is None:
-                    report.add("train", BROKEN, "dropped", f"{where}: {split} is {value!r}, no part of the data")
-                    continue
-            if row.broken or not isinstance(name := row.fields.get(path), str) or not name.strip():
-                report.add(belongs, BROKEN, "dropped", f"{where}: {row.broken or 'no path'}")
-                continue
-            value = _label(row.fields.get(label), data) if label else None
+        columns = tuple(filter(None, (path, label, marks)))
+        for belongs, where, name, fields in table_rows(table, part or own, columns, report):
+            value = as_clip_label(fields.get(label), data) if label else None
             if label and value is None:
-                report.add(belongs, NO_LABEL, "dropped", f"{where}: {label} is {row.fields.get(label)!r}")
+                report.add(belongs, NO_LABEL, "dropped", f"{where}: {label} is {fields.get(label)!r}")
                 continue
             file = table.parent / name
-            some = row.fields.get(marks) if marks else None
+            some = fields.get(marks) if marks else None
             example = ClipExample(name, f"{file} ({where})", value, open_clip(file, data.rate), some)
             if label is None and some in (None, "", []):
                 report.add(belongs, NO_LABEL, "dropped", f"{where}: {marks} is empty")
@@ -218,7 +213,7 @@ def fingerprint(examples: dict[str, Sequence[ClipExample]]) -> dict[str, str]:
             try:
                 for file in example.clip.files():
                     digest.update(file.name.encode("utf-8", "surrogateescape"))
-                    digest.update(hashlib.blake2b(read_file(file), digest_size=16).digest())
+                    digest.update(hashlib.blake2b(file.read(), digest_size=16).digest())
             except (PictureError, OSError) as error:
                 digest.update(type(error).__name__.encode())
         hashes[part] = digest.hexdigest()

@@ -72,7 +72,7 @@ def prepare_clips(data: ClipFiles, folder: Path, seed: int, codec: ClipCodec | N
     """
     kept = Path(folder) / "data"
     kept.mkdir(parents=True, exist_ok=True)
-    examples = list_clips(data, Report())
+    examples = list_clips(data, kept, Report())
     if not examples.get("train"):
         raise ConfigError("there is nothing to train on", remedy="name it with --data.train")
     files = fingerprint(examples)
@@ -114,7 +114,7 @@ def _make(data: ClipFiles, files: dict[str, str], kept: Path, codec: ClipCodec |
     with scratch_in(kept) as scratch:
         whole = scratch / "whole"
         whole.mkdir()
-        report, parts = examine_all(data)
+        report, parts = examine_all(data, kept)
         report.raise_if_refused()
         if "dev" not in parts:
             train = parts["train"]

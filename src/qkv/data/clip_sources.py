@@ -1,20 +1,23 @@
 """Where the frames of a clip come from: a folder of pictures, an animation, a video file; all give the same pixels as
-`qkv.data.pictures.decode` would, at times in seconds."""
+`qkv.data.pictures.decode` would, at times in seconds. Their files may lie on the disk, in an archive or in a record."""
 
+import io
 import os
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from jaxtyping import UInt8
 from PIL import Image
 
+from qkv.data.archives import Reader
 from qkv.data.class_folders import SUFFIXES, SYSTEM_FILES
+from qkv.data.image_listing import Disk
 from qkv.data.pictures import (
     CUT_OFF,
     MOST_PIXELS,
@@ -24,11 +27,27 @@ from qkv.data.pictures import (
     decode,
     decode_frames,
     frame_times,
-    read_file,
 )
 from qkv.errors import DataError
 
-__all__ = ["ANIMATED", "VIDEOS", "Clip", "Frame", "is_clip", "open_clip", "read", "spread", "stills_in", "why"]
+__all__ = [
+    "ANIMATED",
+    "VIDEOS",
+    "Animation",
+    "Clip",
+    "File",
+    "Frame",
+    "FrameFolder",
+    "Video",
+    "in_order",
+    "is_clip",
+    "moves",
+    "open_clip",
+    "read",
+    "spread",
+    "stills_in",
+    "why",
+]
 
 ANIMATED = frozenset((".gif", ".webp", ".apng"))  # may move, or be a still picture
 VIDEOS = frozenset((".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".mpeg", ".wmv", ".flv", ".ogv", ".ts"))
@@ -36,8 +55,25 @@ VIDEOS = frozenset((".mp4", ".m4v", ".mov", ".avi", ".mkv", ".webm", ".mpg", ".m
 Frame = UInt8[np.ndarray, "row column 3"]
 
 
+@dataclass(frozen=True)
+class File:
+    """A file of a clip: what messages call it, and how it is read, wherever it lies."""
+
+    where: str
+    reader: Reader
+    key: Any
+
+    @property
+    def name(self) -> str:
+        return Path(self.where).name
+
+    def read(self) -> bytes:
+        """What it holds. Raises PictureError."""
+        return self.reader.read(self.key)
+
+
 class Clip(Protocol):
-    """A clip that was found; nothing is decoded before it is asked for."""
+    """A clip that was found; nothing is decoded before it is asked for. ``path`` is what messages call it."""
 
     path: Path
 
@@ -48,7 +84,7 @@ class Clip(Protocol):
         """The frames of these numbers (from 0), in order. Raises PictureError: one cannot be decoded."""
         ...
 
-    def files(self) -> Iterator[Path]:
+    def files(self) -> Iterator[File]:
         """The files that it is made of, in order."""
         ...
 
@@ -57,14 +93,14 @@ def open_clip(path: Path, rate: float = 1.0) -> Clip:
     """The clip at a path; ``rate`` is of folders of pictures, in frames a second."""
     if path.is_dir():
         return FrameFolder(path, rate)
-    return Video(path) if path.suffix.lower() in VIDEOS else Animation(path)
+    return (Video if path.suffix.lower() in VIDEOS else Animation)(path, _on_disk(path))
 
 
 def is_clip(path: Path) -> bool:
     """Whether a folder of pictures, a video or a picture that moves lies there; only names and headers are read."""
     if path.is_dir():
         return bool(stills_in(path))
-    return path.suffix.lower() in VIDEOS or (path.suffix.lower() in ANIMATED and _moves(path))
+    return path.suffix.lower() in VIDEOS or (path.suffix.lower() in ANIMATED and moves(path))
 
 
 def spread(count: int, most: int) -> list[int]:
@@ -78,22 +114,30 @@ def stills_in(folder: Path) -> list[Path]:
     """The pictures in a folder that are frames of one clip, in the order of the numbers in their names: 2 before 10."""
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if entry.is_file()]
-    files = [folder / name for name in names if _is_still(folder, name)]
-    return sorted(files, key=lambda file: [(0, int(s), "") if s.isdecimal() else (1, 0, s) for s in _steps(file.name)])
+    return [folder / name for name in in_order(name for name in names if _is_still(folder, name))]
+
+
+def in_order(names: Iterable[str]) -> list[str]:
+    """By the numbers in them: 2 before 10."""
+    return sorted(names, key=lambda name: [(0, int(s), "") if s.isdecimal() else (1, 0, s) for s in _steps(name)])
 
 
 def _is_still(folder: Path, name: str) -> bool:
     suffix = os.path.splitext(name)[1].lower()
     if name.startswith(".") or name.lower() in SYSTEM_FILES or suffix not in SUFFIXES:
         return False
-    return suffix not in ANIMATED or not _moves(folder / name)
+    return suffix not in ANIMATED or not moves(folder / name)
 
 
 def _steps(name: str) -> list[str]:
     return [step for step in re.split(r"(\d+)", name) if step]
 
 
-def _moves(file: Path) -> bool:
+def _on_disk(path: Path) -> File:
+    return File(str(path), Disk(), path)
+
+
+def moves(file: Path | io.BytesIO) -> bool:
     """Whether a picture has several frames; what cannot be opened is taken for one that has, and told later."""
     try:
         with Image.open(file) as image:
@@ -104,14 +148,15 @@ def _moves(file: Path) -> bool:
 
 @dataclass(frozen=True)
 class FrameFolder:
-    """A folder of pictures, one a frame."""
+    """A folder of pictures, one a frame; ``listed`` where it is none of the disk's."""
 
     path: Path
     rate: float
+    listed: tuple[File, ...] | None = None
 
     @cached_property
-    def _files(self) -> list[Path]:
-        return stills_in(self.path)
+    def _files(self) -> list[File]:
+        return list(map(_on_disk, stills_in(self.path)) if self.listed is None else self.listed)
 
     @cached_property
     def times(self) -> list[float]:
@@ -119,9 +164,9 @@ class FrameFolder:
 
     def frames(self, wanted: Collection[int]) -> Iterator[Frame]:
         for number in sorted(wanted):
-            yield decode(self._files[number]).pixels
+            yield decode(self._files[number].read(), self._files[number].where).pixels
 
-    def files(self) -> Iterator[Path]:
+    def files(self) -> Iterator[File]:
         yield from self._files
 
 
@@ -130,26 +175,28 @@ class Animation:
     """An animated GIF, WebP or APNG."""
 
     path: Path
+    file: File
 
     @cached_property
     def times(self) -> list[float]:
-        source = read_file(self.path)
+        source = self.file.read()
         if not source:
             raise PictureError(UNREADABLE, "the file is empty", expected="an animation", file=self.path)
         return frame_times(source, str(self.path))
 
     def frames(self, wanted: Collection[int]) -> Iterator[Frame]:
-        yield from decode_frames(read_file(self.path), frozenset(wanted), str(self.path))
+        yield from decode_frames(self.file.read(), frozenset(wanted), str(self.path))
 
-    def files(self) -> Iterator[Path]:
-        yield self.path
+    def files(self) -> Iterator[File]:
+        yield self.file
 
 
 @dataclass(frozen=True)
 class Video:
-    """A video file, through PyAV; of several video streams the first."""
+    """A video file, through PyAV; of several video streams the first. One in an archive is read whole."""
 
     path: Path
+    file: File
 
     @cached_property
     def times(self) -> list[float]:
@@ -177,14 +224,15 @@ class Video:
                     file=self.path,
                 )
 
-    def files(self) -> Iterator[Path]:
-        yield self.path
+    def files(self) -> Iterator[File]:
+        yield self.file
 
     @contextmanager
     def _open(self):
         av = _pyav(self.path)
         try:
-            with av.open(str(self.path)) as container:
+            source = str(self.path) if isinstance(self.file.key, Path) else io.BytesIO(self.file.read())
+            with av.open(source) as container:
                 if not container.streams.video:
                     raise PictureError(UNREADABLE, "there is no picture in this file", file=self.path)
                 stream = container.streams.video[0]

@@ -13,19 +13,19 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from qkv.data.archives import ARCHIVES, Reader, open_archive
-from qkv.data.class_folders import arrange, is_hidden, part_of
+from qkv.data.archives import Reader, open_archive
+from qkv.data.class_folders import arrange, is_hidden
 from qkv.data.classes import Label
 from qkv.data.image_files import ImageFiles
-from qkv.data.image_tables import LABEL, PART, PATH, choose, column_names, is_table, read_rows
-from qkv.data.pairs import PARTS
+from qkv.data.image_tables import LABEL, PATH, choose, column_names
+from qkv.data.listing import list_parts, refuse, table_rows, tables_in, what_lies
 from qkv.data.pictures import read_file
 from qkv.data.report import Report
-from qkv.errors import ConfigError, DataError, nearest
+from qkv.errors import DataError, nearest
 
 __all__ = ["Example", "as_label", "fingerprint", "list_examples", "open_place", "table_in"]
 
-NO_LABEL, BROKEN = "pictures without a usable label", "broken records"
+NO_LABEL = "pictures without a usable label"
 
 
 class Example(NamedTuple):
@@ -55,42 +55,26 @@ def list_examples(data: ImageFiles, scratch: Path, report: Report) -> dict[str, 
     Raises:
         ConfigError, DataError: nothing is named, nothing is there, or it cannot be understood.
     """
-    found: dict[str, list[Example]] = {}
-    if data.folder:
-        found = open_place(data.folder, None, data, scratch, report)
-    for part in PARTS:
-        if where := getattr(data, part):
-            found[part] = open_place(where, part, data, scratch, report).get(part, [])
-            report.files[part] = [where]
-    if not any((data.folder, data.train, data.dev, data.test)):
-        raise ConfigError("no data is named", remedy="say --data FOLDER")
-    if not any(found.values()):
-        why = "; ".join(map(str, report.findings))
-        raise DataError(
-            "no labelled picture was found" + (f" ({why})" if why else ""),
-            expected="class folders with pictures, an archive of them, or a table with paths and labels",
-            file=data.folder or data.train or data.dev or data.test,
-        )
-    told = [part for part in PARTS if part in found or any(finding.part == part for finding in report.findings)]
-    report.read = {part: len(found.get(part, ())) for part in told}
-    return {part: found[part] for part in PARTS if part in found}
+    return list_parts(
+        data,
+        lambda where, part: open_place(where, part, data, scratch, report),
+        report,
+        "class folders with pictures, an archive of them, or a table with paths and labels",
+    )
 
 
 def open_place(
     where: str, part: str | None, data: ImageFiles, scratch: Path, report: Report
 ) -> dict[str, list[Example]]:
     """The pictures at one place; all are of ``part``, or the parts are found inside by their names."""
-    path = Path(where).expanduser()
-    if path.is_dir():
+    path, what = Path(where).expanduser(), what_lies(where)
+    if what == "folder":
         tables = table_in(path, data)
         found = _tables(tables, part, data, report) if tables else _folder(path, part, data, report)
-    elif path.is_file() and path.name.lower().endswith(ARCHIVES):
+    elif what == "archive":
         found = _archive(path, part, data, scratch, report)
-    elif is_table(path):
+    elif what == "table":
         found = _tables({None: path}, part, data, report)
-    elif path.exists() or path.suffix or where.startswith((".", "/", "~")) or where.count("/") > 1:
-        what = "this is no folder, archive or table" if path.exists() else "there is no such file or folder"
-        raise DataError(what, expected="a folder, " + ", ".join((*ARCHIVES, ".csv, .tsv, .jsonl, .parquet")), file=path)
     else:
         from qkv.data.image_datasets import open_dataset
 
@@ -102,22 +86,8 @@ def open_place(
 
 def table_in(folder: Path, data: ImageFiles) -> dict[str | None, Path]:
     """The tables of pictures in a folder by part; under None one that holds all."""
-    fitting = {}
-    for file in sorted(folder.iterdir()):
-        if is_table(file) and not file.name.startswith("."):
-            names = column_names(file)
-            if choose(names, PATH, data.path) and choose(names, LABEL, data.label):
-                part = part_of(file.name.partition(".")[0])
-                if part in fitting:
-                    raise DataError(
-                        f"{fitting[part].name} and {file.name} both name pictures and labels",
-                        remedy="say which with --data.train and --data.dev",
-                        file=folder,
-                    )
-                fitting[part] = file
-    if None in fitting and len(fitting) > 1:
-        del fitting[None]
-    return fitting
+    fits = lambda names: choose(names, PATH, data.path) and choose(names, LABEL, data.label)  # noqa: E731
+    return tables_in(folder, fits, "pictures")
 
 
 def as_label(value: Any, data: ImageFiles) -> Label | None:
@@ -145,7 +115,7 @@ def _text(value: Any) -> str:
 def _folder(root: Path, part: str | None, data: ImageFiles, report: Report) -> dict[str, list[Example]]:
     names, folders = [], []
     seen = set()
-    for here, below, files in os.walk(root, followlinks=True, onerror=_refuse):
+    for here, below, files in os.walk(root, followlinks=True, onerror=refuse):
         state = os.stat(here)
         if (state.st_dev, state.st_ino) in seen:  # a link back to a folder above would never end
             below.clear()
@@ -162,11 +132,6 @@ def _folder(root: Path, part: str | None, data: ImageFiles, report: Report) -> d
     reader = Disk()
     listed = [(name, str(root / name), reader, root / name) for name in names]
     return _placed(listed, layout, data, report)
-
-
-def _refuse(error: OSError) -> None:
-    """A folder that cannot be read would be a class that is missing."""
-    raise DataError(f"the folder cannot be read ({error.strerror})", file=error.filename) from error
 
 
 def _is_file_or_broken_link(path: str) -> bool:
@@ -210,22 +175,11 @@ def _tables(
     for own, table in tables.items():
         names = column_names(table)
         path, label = _column(table, names, PATH, data.path, "path"), _column(table, names, LABEL, data.label, "label")
-        split = choose(names, PART)
         report.remarks.append(f"{part or own or 'all'}: labels are taken from {table}, column {label}")
-        for row in read_rows(table, (path, label)):
-            belongs = part or own or "train"
-            where = f"{table}:{row.line}"
-            if not row.broken and split and part is None and own is None:
-                value = _text(row.fields.get(split))
-                if (belongs := part_of(value)) is None:
-                    report.add("train", BROKEN, "dropped", f"{where}: {split} is {value!r}, no part of the data")
-                    continue
-            if row.broken or not isinstance(name := row.fields.get(path), str) or not name.strip():
-                report.add(belongs, BROKEN, "dropped", f"{where}: {row.broken or 'no path'}")
-                continue
-            value = as_label(row.fields.get(label), data)
+        for belongs, where, name, fields in table_rows(table, part or own, (path, label), report):
+            value = as_label(fields.get(label), data)
             if value is None:
-                report.add(belongs, NO_LABEL, "dropped", f"{where}: {label} is {row.fields.get(label)!r}")
+                report.add(belongs, NO_LABEL, "dropped", f"{where}: {label} is {fields.get(label)!r}")
                 continue
             file = table.parent / name
             found.setdefault(belongs, []).append(Example(name, f"{file} ({where})", value, reader, file))

@@ -8,7 +8,7 @@ from typing import Literal
 from qkv.data.archives import ARCHIVES
 from qkv.data.caption_listing import CAPTION
 from qkv.data.class_folders import SUFFIXES, is_hidden
-from qkv.data.clip_kind import clips_in, names_clips
+from qkv.data.clip_kind import clips_in, clips_packed, names_clips
 from qkv.data.discover import find_parts
 from qkv.data.image_files import ImageFiles
 from qkv.data.image_listing import table_in
@@ -64,7 +64,7 @@ def find_kind(where: str) -> Kind:
             )
         return "pictures" if pictures else "pairs"
     if path.name.lower().endswith(ARCHIVES):
-        return "pictures"
+        return "clips" if path.is_file() and clips_packed(path) else "pictures"
     if is_table(path) and names_clips(path):
         return "clips"
     if is_table(path) and _names_pictures(path):

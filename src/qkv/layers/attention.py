@@ -124,7 +124,9 @@ def attend(
         arguments = mask.fused(queries, keys, query.device)
         if bias is not None:
             keep, bias = mask.dense(queries, keys, query.device), bias.to(query.dtype)
-            arguments = {"attn_mask": bias if keep is None else bias.masked_fill(~keep, float("-inf"))}
+            if keep is not None:  # what is hidden has no heads: far less to fill than the bias of all of them
+                bias = bias + torch.zeros_like(keep, dtype=bias.dtype).masked_fill_(~keep, float("-inf"))
+            arguments = {"attn_mask": bias}
         return functional.scaled_dot_product_attention(
             query, key, memory.value, scale=scale, dropout_p=dropout, **arguments
         )

@@ -122,7 +122,7 @@ class RelativeBias(nn.Module):
     def forward(self, rows: int, columns: int) -> Float[Tensor, "1 head query key"]:
         """What is added to the scores in a window of ``rows`` x ``columns``: the same in every window."""
         index = self.index[:rows, :columns, :rows, :columns].reshape(rows * columns, -1)
-        return self.table[index].permute(2, 0, 1)[None]
+        return self.table.T[:, index].contiguous()[None]
 
 
 class NearBias(nn.Module):

@@ -11,7 +11,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from qkv.axis import Frames, Grid
-from qkv.layers.aggregate import EachToken, FirstToken, Head, MeanToken
+from qkv.layers.aggregate import EachToken, FirstToken, Head, MaxToken, MeanToken
 from qkv.layers.attention import Attention
 from qkv.layers.block import EncoderBlock, FeedForward, Residual
 from qkv.layers.embed import ExtraTokens
@@ -42,7 +42,8 @@ class VideoConfig:
         heads: attention heads of each block; they share the width.
         hidden: width inside the feed-forward layers.
         dropout: of vectors of frames and of each layer's output, in training.
-        pool: what the clip's head reads: class (a token that looks at all frames) or mean (of all frames).
+        pool: what the clip's head reads: class (a token that looks at all frames), or of all frames the mean or in each
+            channel the max, which learns soonest where a few frames decide and none is labelled.
         eps: of the norms.
     """
 
@@ -62,7 +63,7 @@ class VideoConfig:
     eps: float = 1e-6
 
     def __post_init__(self):
-        check_choices(self, {"pool": ("class", "mean"), "encoder": ENCODERS})
+        check_choices(self, {"pool": ("class", *POOLS), "encoder": ENCODERS})
         if self.encoder != "linear":
             check_choices(self, {"encoder_size": ENCODERS[self.encoder].SIZES})
         check_whole(self, "frames", "dim", "depth", "heads", "hidden", "image", "patch")
@@ -80,6 +81,7 @@ SIZES = {  #        encoder_size         dim       depth     heads     hidden
 }  # fmt: skip
 
 
+POOLS = {"mean": MeanToken, "max": MaxToken}
 ENCODERS = {"vit": vit.ViT, "swin": swin.Swin, "resnet": resnet.ResNet, "linear": Pixels}
 
 
@@ -114,7 +116,7 @@ class Video(nn.Module):
             for _ in range(c.depth)
         )
         self.norm = LayerNorm(c.dim, c.eps)
-        self.pool = FirstToken() if c.pool == "class" else MeanToken()
+        self.pool = FirstToken() if c.pool == "class" else POOLS[c.pool]()
         self.each = EachToken(skip=len(self.prefix))
         self.head = Head(c.dim, c.classes)
         self.frame_head = Head(c.dim, c.frame_classes) if c.frame_classes else None

@@ -17,7 +17,7 @@ from torch import nn
 
 from qkv.data.clip_batches import stack
 from qkv.data.clip_codec import ClipCodec
-from qkv.data.clip_sources import open_clip, why
+from qkv.data.clip_sources import Clip, open_clip, why
 from qkv.data.frame_labels import BACKGROUND
 from qkv.data.lines import windows
 from qkv.data.pictures import UNREADABLE, PictureError
@@ -90,13 +90,13 @@ class ClipClassifier:
         """
         return self.answer([self._read(Path(clip))], [str(clip)])[0]
 
-    def answers(self, clips: Iterable[Path], batch: int = 8) -> Iterator[ClipAnswer]:
+    def answers(self, clips: Iterable[Path | str | Clip], batch: int = 8) -> Iterator[ClipAnswer]:
         """An answer for each clip, in order; one that cannot be read has a mark. ``counts`` adds them up."""
         with ThreadPoolExecutor(4) as pool:
             for some in windows(clips, batch):
                 read = list(pool.map(self._read_or_why, some))
                 good = [i for i, one in enumerate(read) if not isinstance(one, str)]
-                names = list(map(str, some))
+                names = [str(_path(one)) for one in some]
                 said = dict(zip(good, self.answer([read[i] for i in good], [names[i] for i in good]), strict=True))
                 for i, name in enumerate(names):
                     self.counts["clips"] += 1
@@ -130,35 +130,41 @@ class ClipClassifier:
                 found[i] = replace(answer, frames=said, frame_probabilities=tuple(best[i, :count].tolist()))
         return found
 
-    def look(self, clip: Path | str, layers: str | Sequence[str] = "blocks.*", **which: Any) -> Trace:
+    def look(self, clip: Path | str | Clip, layers: str | Sequence[str] = "blocks.*", **which: Any) -> Trace:
         """What the model looks at in a clip: over frames by default, with ``layers="*"`` inside each frame too.
 
         The trace's notes hold the frames as they were shown (``film``, PNG in base64), and the answer. ``which`` goes
         to `qkv.trace`.
         """
-        frames, times = read = self._read(Path(clip))
+        frames, times = read = self._read(clip)
         images, lengths = (tensor.to(self.device) for tensor in stack([frames], self.codec))
         axes = self.model.axes(images, lengths, torch.tensor([times]))
         with torch.inference_mode(), trace(self.model, layers=layers, axes=axes, **which) as seen:
             self.model(images, lengths)
         seen.maps.update(position_maps(self.model, axes, layers).maps)
-        answer = self.answer([read], [str(clip)])[0]
+        answer = self.answer([read], [str(_path(clip))])[0]
         seen.notes.update(
             shows="film", film=[_png(pixels) for pixels in frames], answer=answer.to_json(), run=str(self.folder or "")
         )
         return seen
 
-    def _read(self, path: Path) -> tuple[UInt8[np.ndarray, "frame row column 3"], list[float]]:
-        frames, times = self.codec.read(open_clip(path, self.codec.rate))
+    def _read(self, clip: Path | str | Clip) -> tuple[UInt8[np.ndarray, "frame row column 3"], list[float]]:
+        clip = open_clip(Path(clip), self.codec.rate) if isinstance(clip, (Path, str)) else clip
+        frames, times = self.codec.read(clip)
         if not len(frames):
-            raise PictureError(UNREADABLE, "there is no frame", expected="a folder of pictures, or a video", file=path)
+            expected = "a folder of pictures, or a video"
+            raise PictureError(UNREADABLE, "there is no frame", expected=expected, file=clip.path)
         return frames, times
 
-    def _read_or_why(self, path: Path):
+    def _read_or_why(self, clip: Path | str | Clip):
         try:
-            return self._read(path)
+            return self._read(clip)
         except PictureError as error:
-            return why(error, path)
+            return why(error, _path(clip))
+
+
+def _path(clip: Path | str | Clip) -> Path:
+    return Path(clip) if isinstance(clip, (Path, str)) else clip.path
 
 
 def _png(pixels: UInt8[np.ndarray, "row column 3"]) -> str:

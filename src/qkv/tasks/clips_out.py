@@ -1,21 +1,20 @@
 """Which clips are meant, and their answers as lines for people or rows of a file."""
 
-import csv
-import io
 import json
-import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from qkv.data.clip_listing import clips_below
-from qkv.errors import ConfigError, DataError
-from qkv.store import new_file
+from qkv.errors import DataError
 from qkv.tasks.clip_classifier import ClipAnswer, ClipClassifier
+from qkv.tasks.rows_out import Rows, as_csv, as_text, state_of, written
 
-__all__ = ["answer_clips", "find_clips", "rows"]
+__all__ = ["TOP", "answer_into", "csv_row", "find", "json_row", "rows_of", "terminal_row"]
+
+TOP = 3  # on the terminal
 
 
-def find_clips(paths: Iterable[str]) -> list[Path]:
+def find(paths: Sequence[str]) -> list[str]:
     """The clips that are named, and all in the folders that are named; a folder that holds frames is a clip itself.
 
     Raises:
@@ -28,66 +27,45 @@ def find_clips(paths: Iterable[str]) -> list[Path]:
         raise DataError(
             f"there is no clip in {', '.join(paths) or 'nothing'}", expected="folders of frames, GIFs or videos"
         )
-    return list(found)
+    return list(map(str, found))
 
 
-def answer_clips(
-    classifier: ClipClassifier, paths: list[str], top: int = 3, out: Path | None = None, batch: int = 8
-) -> None:
-    """Answer all clips that are named, each on a line, or into a ``.csv`` or ``.jsonl`` that is whole at the end.
-
-    Raises:
-        ConfigError: ``top`` or ``batch`` is less than 1, or ``out`` cannot be.
-    """
-    for name, value in (("top", top), ("batch", batch)):
-        if value < 1:
-            raise ConfigError(f"--{name} is {value}", expected="a whole number from 1")
-    if out is not None and out.suffix not in (".csv", ".jsonl"):
-        raise ConfigError(f"--out is {out}", expected="a name that ends in .csv or .jsonl")
-    clips = find_clips(paths)
-    answers = classifier.answers(clips, batch)
-    if out is None:
-        width = min(max(len(str(clip)) for clip in clips), 60)
-        for answer in answers:
-            print(_plain(f"{answer.clip:{width}}  {_line(answer, top)}"))
-    else:
-        with new_file(out) as file, open(file, "w", encoding="utf-8", newline="\n") as stream:
-            for row in rows(answers, out.suffix, classifier.codec.images.classes):
-                print(_plain(row), file=stream)
-    unread = classifier.counts["unreadable"]
-    print(
-        f"qkv: {classifier.counts['clips']:,} clips" + (f"; {unread:,} could not be read" if unread else ""),
-        file=sys.stderr,
-    )
-
-
-def rows(answers: Iterable[ClipAnswer], suffix: str, classes: tuple[str, ...]) -> Iterator[str]:
-    """Lines of JSON, or of CSV with a column for each class: clip, why there is no answer, the answer, marked spans."""
-    if suffix == ".jsonl":
-        yield from (json.dumps(answer.to_json(), ensure_ascii=False) for answer in answers)
-        return
-    yield _csv(["clip", "error", "label", *(f"p({name})" for name in classes), "marked"])
-    for answer in answers:
-        label = "" if answer.label is None else answer.label
-        chances = [f"{answer.probabilities[name]:.6f}" if answer.probabilities else "" for name in classes]
-        spans = " ".join(f"{name}:{begin:g}-{end:g}s" for begin, end, name in answer.spans)
-        yield _csv([answer.clip, answer.mark, label, *chances, spans])
-
-
-def _line(answer: ClipAnswer, top: int) -> str:
+def terminal_row(answer: ClipAnswer, top: int, width: int = 0) -> str:
+    """A line for people: the clip, its likeliest classes and its marked stretches."""
     if answer.mark or not answer.probabilities:
-        return str(answer)
+        return f"{answer.clip:{width}}  {answer}"
     said = "  ".join(f"{name} {chance:.3f}" for name, chance in list(answer.probabilities.items())[:top])
     spans = ", ".join(f"{name} at {begin:g} to {end:g} s" for begin, end, name in answer.spans)
-    return said + (f"  ({spans})" if spans else "")
+    return f"{answer.clip:{width}}  {said}" + (f"  ({spans})" if spans else "")
 
 
-def _csv(values: list) -> str:
-    line = io.StringIO()
-    csv.writer(line, lineterminator="").writerow(values)
-    return line.getvalue()
+def json_row(answer: ClipAnswer, top: int | None = None) -> str:
+    """A line of JSON: all that is known of an answer, or why there is none."""
+    row = answer.to_json() | {"clip": as_text(answer.clip)}
+    if answer.probabilities:
+        row["probabilities"] = dict(list(answer.probabilities.items())[:top])
+    return json.dumps(row, ensure_ascii=False)
 
 
-def _plain(text: str) -> str:
-    """A file's name may be no text, and may hold line ends: a row has one line."""
-    return text.encode("utf-8", "backslashreplace").decode().replace("\r", "\\r").replace("\n", "\\n")
+def csv_row(answer: ClipAnswer, classes: Sequence[str]) -> str:
+    """A line of CSV: clip, why there is no answer, the answer, the chance of each class, marked stretches."""
+    label = "" if answer.label is None else answer.label
+    chances = [f"{answer.probabilities[name]:.6f}" if answer.probabilities else "" for name in classes]
+    spans = " ".join(f"{name}:{begin:g}-{end:g}s" for begin, end, name in answer.spans)
+    return as_text(as_csv([as_text(answer.clip), as_text(answer.mark), label, *chances, spans]))
+
+
+def rows_of(classifier: ClipClassifier, path: Path, top: int | None = None) -> Rows:
+    """The file of a model's answers, new or gone on with."""
+    head = as_text(as_csv(["clip", "error", "label", *(f"p({n})" for n in classifier.codec.images.classes), "marked"]))
+    belongs = f"{state_of(classifier.model, classifier.codec)} {top or 0}"
+    return Rows(path, belongs, "clip", head if path.suffix == ".csv" else "")
+
+
+def answer_into(
+    classifier: ClipClassifier, clips: Sequence[str], rows: Rows, top: int | None = None, batch: int = 8
+) -> Iterator[ClipAnswer]:
+    """Answer clips, each batch at once into the file, and at the end make the file whole."""
+    classes = classifier.codec.images.classes
+    row = (lambda one: csv_row(one, classes)) if rows.path.suffix == ".csv" else (lambda one: json_row(one, top))
+    return written(classifier.answers(clips, batch), rows, row, batch)

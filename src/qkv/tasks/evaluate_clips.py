@@ -1,8 +1,10 @@
 """How good a model of clips is on a test set."""
 
 import json
+import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -14,17 +16,21 @@ from qkv.data.lines import windows
 from qkv.data.pictures import PictureError
 from qkv.data.report import Report
 from qkv.errors import DataError, nearest
+from qkv.look.record import Trace
 from qkv.tasks.class_scores import calibration, class_scores, class_table, confusion_matrix, interval, per_class
 from qkv.tasks.clip_classifier import ClipAnswer, ClipClassifier
 from qkv.tasks.frame_scores import frame_scores
 from qkv.tasks.number_scores import number_scores
 
-__all__ = ["ClipEvaluation", "evaluate_clips"]
+__all__ = ["ClipEvaluation", "evaluate_clips", "said"]
 
 
 @dataclass(frozen=True)
 class ClipEvaluation:
-    """Scores of a test set; ``intervals`` are 95 % by bootstrap, ``mistakes`` the surest wrong answers first."""
+    """Scores of a test set; ``intervals`` are 95 % by bootstrap.
+
+    ``mistakes`` are the surest wrong answers first, of numbers those furthest off; ``looks`` are at the first of them.
+    """
 
     clips: int
     unreadable: int
@@ -33,9 +39,11 @@ class ClipEvaluation:
     table: list[str] = field(default_factory=list)
     confusion: list[list[int]] = field(default_factory=list)
     mistakes: list[dict] = field(default_factory=list)
+    looks: list[Trace] = field(default_factory=list)
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
+        plain = asdict(replace(self, looks=[]))
+        return json.dumps({name: value for name, value in plain.items() if name != "looks"}, ensure_ascii=False)
 
     def __str__(self) -> str:
         lines = []
@@ -43,18 +51,34 @@ class ClipEvaluation:
             low, high = self.intervals.get(name, (None, None))
             lines.append(f"{name} {value:.4f}" + (f"  ({low:.4f} to {high:.4f})" if low is not None else ""))
         lines += [*self.table, f"{self.clips} clips" + f", {self.unreadable} unreadable" * bool(self.unreadable)]
-        lines += [f"  {m['clip']}: {m['said']} {m['probability']:.3f}, is {m['true']}" for m in self.mistakes[:5]]
+        lines += [f"  {m['clip']}: {said(m)}, is {m['true']}" for m in self.mistakes[:5]]
         return "\n".join(lines)
 
 
-def evaluate_clips(classifier: ClipClassifier, data: str, batch: int = 8) -> ClipEvaluation:
+def said(mistake: dict) -> str:
+    """What was answered, and how surely."""
+    return " ".join([str(mistake["said"]), *([f"{mistake['probability']:.3f}"] if "probability" in mistake else [])])
+
+
+def evaluate_clips(classifier: ClipClassifier, data: str, batch: int = 8, looks: int = 0) -> ClipEvaluation:
     """Answer for every clip at a place and compare: its part test if it has one, else dev, else all of it.
+
+    Args:
+        looks: at how many of the worst mistakes to look.
 
     Raises:
         DataError: there is no labelled clip, or a class that the model does not know.
     """
     codec = classifier.codec
-    parts = list_clips(ClipFiles(folder=data, labels=codec.images.labels, rate=codec.rate), Report())
+    with tempfile.TemporaryDirectory(prefix="qkv-evaluate-") as scratch:
+        parts = list_clips(ClipFiles(data, labels=codec.images.labels, rate=codec.rate), Path(scratch), Report())
+        return _evaluate(classifier, data, parts, batch, looks)
+
+
+def _evaluate(
+    classifier: ClipClassifier, data: str, parts: dict[str, list[ClipExample]], batch: int, looks: int
+) -> ClipEvaluation:
+    codec = classifier.codec
     examples = parts[next(part for part in ("test", "dev", "train") if parts.get(part))]
     known = codec.images.classes
     for example in examples:
@@ -67,7 +91,7 @@ def evaluate_clips(classifier: ClipClassifier, data: str, batch: int = 8) -> Cli
     answers = [
         answer
         for some in windows(examples, batch)
-        for answer in classifier.answers([example.clip.path for example in some], batch)
+        for answer in classifier.answers([example.clip for example in some], batch)
     ]
     good = [(e, a) for e, a in zip(examples, answers, strict=True) if not a.mark]
     if not good:
@@ -75,16 +99,20 @@ def evaluate_clips(classifier: ClipClassifier, data: str, batch: int = 8) -> Cli
     scores, more = {}, {}
     labelled = [(e, a) for e, a in good if e.label is not None]
     if labelled and codec.images.labels == "number":
-        said, true = (np.array(some) for some in zip(*((a.label, e.label) for e, a in labelled), strict=True))
-        scores = number_scores(said, true)
-        more["intervals"] = {"mae": interval(lambda rows: float(np.abs(said - true)[rows].mean()), len(said))}
+        numbers, true = (np.array(some) for some in zip(*((a.label, e.label) for e, a in labelled), strict=True))
+        scores, off = number_scores(numbers, true), np.abs(numbers - true)
+        more["intervals"] = {"mae": interval(lambda rows: float(off[rows].mean()), len(off))}
+        worst = [labelled[i] for i in np.argsort(-off, kind="stable") if off[i]]
+        more["mistakes"] = [{"clip": a.clip, "said": f"{a.label:g}", "true": f"{e.label:g}"} for e, a in worst]
     elif labelled:
         scores, more = _of_classes(labelled, known)
     if frames := _frames(good, codec.frame_classes):
         scores |= frame_scores(*frames, codec.frame_classes)
     if not scores:
         raise DataError("nothing is labelled that this model tells", file=data)
-    return ClipEvaluation(len(good), len(answers) - len(good), scores, **more)
+    clips = {answer.clip: example.clip for example, answer in good}
+    seen = [classifier.look(clips[mistake["clip"]]) for mistake in more.get("mistakes", ())[:looks]]
+    return ClipEvaluation(len(good), len(answers) - len(good), scores, looks=seen, **more)
 
 
 def _of_classes(good: list[tuple[ClipExample, ClipAnswer]], classes: Sequence[str]) -> tuple[dict, dict]:

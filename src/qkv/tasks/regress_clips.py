@@ -3,60 +3,33 @@
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-import torch
-from torch import nn
+from jaxtyping import Float
+from torch import Tensor, nn
 
 from qkv.data.clip_batches import ClipBatch
-from qkv.data.clip_prepare import PreparedClips
+from qkv.data.clip_codec import ClipCodec
+from qkv.data.image_codec import ImageCodec
 from qkv.errors import ConfigError
 from qkv.tasks.clip_task import ClipTask
-from qkv.tasks.losses import number_loss
-from qkv.tasks.number_scores import number_scores
-from qkv.tasks.task import Loss, Scores
+from qkv.tasks.tells_number import TellsNumber
 
 __all__ = ["RegressClips"]
 
 
-class RegressClips(ClipTask):
-    """Train a model to tell a number of a clip, learned as (number - mean) / deviation of the training clips.
-
-    Args:
-        huber: deviations from which an error counts linearly and no more by its square; 0 is the squared error.
-    """
-
-    name = "regress"
-    best = "mae"
-    higher_is_better: Mapping[str, bool] = {"loss": False, "mae": False, "rmse": False, "r2": True, "spearman": True}
-
-    def __init__(self, huber: float = 0.0):
-        if huber < 0:
-            raise ConfigError(f"learn.huber is {huber}", expected="0 or more")
-        self.huber = huber
+class RegressClips(TellsNumber, ClipTask):
+    """Train a model to tell a number of a clip, learned as (number - mean) / deviation of the training clips."""
 
     @staticmethod
     def recipe(run: Any) -> Mapping[str, Any]:
         return {**ClipTask.recipe(run), "data": {"labels": "number"}}
 
-    def config(self, codec, size: Any) -> Any:
+    def config(self, codec: ClipCodec, size: Any) -> Any:
         if codec.images.labels != "number":
             raise ConfigError("the labels are classes", expected="numbers", remedy="use qkv train classify")
         return super().config(codec, size)
 
-    def loss(self, model: nn.Module, batch: ClipBatch, step: int = 0) -> Loss:
-        """Squared or Huber's error of the scaled number, summed over clips."""
-        outputs = model.of_clip(model(batch.images, batch.lengths), batch.lengths)
-        return Loss(number_loss(outputs, batch.labels, self.huber))
+    def outputs(self, model: nn.Module, batch: ClipBatch) -> Float[Tensor, "clip 1"]:
+        return model.of_clip(model(batch.images, batch.lengths), batch.lengths)
 
-    @torch.no_grad()
-    def score(self, model: nn.Module, prepared: PreparedClips) -> Scores:
-        """Scores of the held-out clips in the unit of the targets (see `qkv.tasks.number_scores`)."""
-        device, codec = next(model.parameters()).device, prepared.codec.images
-        said, targets, total = [], [], 0.0
-        for batch in prepared.dev:
-            batch = batch.to(device)
-            outputs = model.of_clip(model(batch.images, batch.lengths), batch.lengths)
-            total += float(number_loss(outputs, batch.labels, self.huber))
-            said += codec.decode(outputs.cpu())
-            targets += codec.decode(batch.labels.cpu())
-        return Scores({"loss": total / len(said)} | number_scores(np.array(said), np.array(targets)))
+    def numbers(self, codec: ClipCodec) -> ImageCodec:
+        return codec.images

@@ -1,0 +1,71 @@
+"""Answers to pictures or clips on the terminal or into a file, with a line on stderr that says how far it is."""
+
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from qkv.cli.verb import check_positive
+
+if TYPE_CHECKING:
+    from qkv.tasks.clip_classifier import ClipAnswer, ClipClassifier
+    from qkv.tasks.picture_classifier import PictureAnswer, PictureClassifier
+
+__all__ = ["answer_all"]
+
+SECONDS = 0.5  # between looks at a terminal; 20 times that where there is none
+
+
+def answer_all(
+    kind: Literal["pictures", "clips"],
+    classifier: "PictureClassifier | ClipClassifier",
+    paths: list[str],
+    top: int | None,
+    out: Path | None,
+    batch: int,
+) -> bool:
+    """Answer all that is named, each on a line, or into ``out``; whether all could be read.
+
+    Raises:
+        ConfigError: ``top`` or ``batch`` is less than 1, or ``out`` cannot be.
+    """
+    ways = import_module(f"qkv.tasks.{kind}_out")
+    check_positive(top=top, batch=batch)
+    rows = ways.rows_of(classifier, out, top) if out else None
+    names = ways.find(paths)
+    if rows is None:
+        width = min(max(map(len, names)), 60)
+        # Lines on a terminal are their own progress.
+        answers, broken = classifier.answers(names, batch), 0
+        for answer in answers if sys.stdout.isatty() else _watched(answers, len(names), kind):
+            print(ways.terminal_row(answer, top or ways.TOP, width).encode("utf-8", "backslashreplace").decode())
+            broken += bool(answer.mark)
+        return not broken
+    left = rows.left(names)
+    if len(left) < len(names):
+        print(f"qkv: {len(names) - len(left):,} of {len(names):,} are done already", file=sys.stderr)
+    answers = ways.answer_into(classifier, left, rows, top, batch)
+    return not sum(bool(answer.mark) for answer in _watched(answers, len(left), kind))
+
+
+def _watched(
+    answers: "Iterable[PictureAnswer | ClipAnswer]", total: int, kind: str
+) -> "Iterator[PictureAnswer | ClipAnswer]":
+    """The same, with a line on stderr now and then, and one at the end."""
+    moving, begun = sys.stderr.isatty(), time.monotonic()
+    shown, done, broken = begun, 0, 0
+    for answer in answers:
+        yield answer
+        done, broken, now = done + 1, broken + bool(answer.mark), time.monotonic()
+        if now - shown > (SECONDS if moving else 20 * SECONDS):
+            left = (now - begun) / done * (total - done)
+            _say(f"{done:,} of {total:,} {kind}, {left:,.0f} s left", "\r" if moving else "\n")
+            shown = now
+    rate = f", {done / max(time.monotonic() - begun, 1e-3):,.1f} a second" if done else ""
+    _say(f"{done:,} {kind}{rate}" + (f"; {broken:,} could not be read" if broken else ""), "\n")
+
+
+def _say(text: str, end: str) -> None:
+    print(f"qkv: {text:60}".rstrip() if end == "\n" else f"qkv: {text:60}", end=end, file=sys.stderr, flush=True)
