@@ -265,6 +265,14 @@ EFFICIENTNET = models.find("efficientnet").SIZES["nano"]
 ENCODER = dict(encoder="resnet", encoder_size='{"stem_width": 8, "widths": [8, 12], "depths": [1, 1]}')
 DECODER = dict(depth=2, heads=4, hidden=32)
 
+
+def _bert_transformer(exported: bool = False, bert: dict | None = None, **changes) -> Case:
+    config = {"target_words": WORDS, "encoder": json.dumps({**BERT, **(bert or {})}), **OF_BERT}
+    return Case("bert-transformer", ReadsAndWrites(config), changes, exported)
+
+
+OF_BERT = dict(dim=24, decoder_depth=2, heads=4, hidden=32, dropout=0.0)
+
 EVERY = {
     "transformer": _transformer(exported=True),
     "transformer, norm before": _transformer(order="pre"),
@@ -325,6 +333,7 @@ EVERY = {
     "video, mean of frames, swin": _video(pool="mean", encoder="swin", patch=4),
     "video, resnet": _video(encoder="resnet"),
     "video, mean of projected frames": _video(pool="mean", encoder="linear"),
+    "video, max of projected frames": _video(pool="max", encoder="linear"),
     "efficientnet": _image("efficientnet", size=(48, 70), **EFFICIENTNET),
     "captioner": _tells("captioner"),
     "captioner, no attention": _tells("captioner", attention="none"),
@@ -333,6 +342,9 @@ EVERY = {
     "captioner, vit": _tells("captioner", encoder="vit", encoder_size=json.dumps(VIT)),
     "captioner, swin": _tells("captioner", encoder="swin", encoder_size=json.dumps(SWIN)),
     "caption-transformer": _tells("caption-transformer", exported=True, **DECODER),
+    "bert-transformer": _bert_transformer(exported=True),
+    "bert-transformer, norm before, untied": _bert_transformer(order="pre", tie="none"),
+    "bert-transformer, as DistilBERT": _bert_transformer(bert=dict(segments=0, head="class", outputs=5), dim=16),
     "caption-transformer, norm after, untied": _tells("caption-transformer", order="post", tie="none", **DECODER),
 }
 

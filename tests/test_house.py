@@ -24,6 +24,7 @@ ALLOWED = {
     "look.alignment": ("axis", "errors", "look.record"),
     "look.class_maps": ("axis", "errors", "layers", "look"),
     "look.mistakes": ("axis", "errors", "look", "store", "tasks"),
+    "look.film_mistakes": ("look", "store", "tasks"),
     "look.pictures": ("axis", "data", "errors", "layers", "look"),
     "look.told": ("axis", "data", "errors", "look", "tasks"),
     "look.told_draw": ("axis", "errors", "look", "store"),

@@ -83,14 +83,20 @@ def write_json(path: Path, value: Any) -> None:
     write_text(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
 
 
-def read_json(path: Path) -> Any:
-    """The value in a JSON file; a clear error if it is missing or broken."""
+def read_json(path: Path, damaged: str = "") -> Any:
+    """The value in a JSON file; a clear error if it is missing or broken.
+
+    Args:
+        damaged: the remedy if it is broken, where there is one.
+    """
     try:
         return json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise RunError("is missing", file=path, remedy="is this the folder of a run?") from None
     except ValueError as error:
-        raise RunError(f"is not JSON ({error})", file=path) from None
+        raise RunError(f"is not JSON ({error})", file=path, remedy=damaged) from None
+    except OSError as error:
+        raise RunError(f"cannot be read ({error.strerror})", file=path, remedy=damaged) from None
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, str] | None = None) -> None:

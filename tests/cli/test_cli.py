@@ -151,6 +151,33 @@ def test_help_says_what_each_key_is(capsys):
     assert "--size.classes" not in out
 
 
+def test_help_of_training_has_a_title_for_each_group_and_no_markup(capsys):
+    for words in (["caption"], ["classify", "--model", "local-attention"], ["vectors"], ["translate"]):
+        code, out, _ = run("train", *words, "--help", capsys=capsys)
+        assert code == 0
+        lines = out.splitlines()
+        titles = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+        assert titles[:3] == ["options:", "the data:", titles[2]] and len(titles) == len(set(titles))
+        assert all(len(title) < 45 and ". " not in title for title in titles)
+        assert "`" not in out and "Args:" not in out
+        begin = lines.index("") + 1
+        assert lines[begin].endswith(".") and lines.count(lines[begin]) == 1  # what the task is, once
+
+
+def test_help_of_a_verb_says_what_it_does_once(capsys):
+    _, out, _ = run("phrases", "--help", capsys=capsys)
+    assert out.count("Write Korean-English sentence pairs") == 1 and "\nwhat it takes:\n" in out
+
+
+def test_what_means_nothing_to_a_model_is_not_offered(capsys, tmp_path):
+    words = ["train", "translate", "--data", str(tmp_path), "--out", str(tmp_path / "run")]
+    assert "--learn.align" in run(*words, "--help", capsys=capsys)[1]
+    assert "--learn.align" not in run(*words, "--model", "seq2seq", "--help", capsys=capsys)[1]
+    code, _, err = run(*words, "--model", "seq2seq", "--learn.align", "0.1", capsys=capsys)
+    assert code == 2 and "learn.align is 0.1, and means nothing to a seq2seq" in err and "--model transformer" in err
+    assert from_flags([*words[1:], "--model", "seq2seq", "--learn.align", "0"]).learn["align"] == 0  # as runs have it
+
+
 def test_train_and_info(capsys, tmp_path):
     words = ["train", "toy", "--out", str(tmp_path / "o"), "--loop.steps", "3"]
     code, out, _ = run(*words, capsys=capsys)
@@ -193,7 +220,9 @@ def test_phrases_writes_pairs_and_their_alignments(tmp_path, capsys):
     for name, lines in (("train", 2500), ("dev", 5), ("test", 5)):
         for side in ("ko", "en", "align"):
             assert len((tmp_path / f"{name}.{side}").read_text(encoding="utf-8").splitlines()) == lines
-    code, _, err = run("phrases", "--out", str(tmp_path), "--train", "10", capsys=capsys)
+    words = ["phrases", "--out", str(tmp_path), "--train", "10", "--dev", "5", "--test", "6"]
+    code, _, err = run(*words, capsys=capsys)
+    assert "--train is 10" in err and "11 held-out pairs 0" in err and "expected --train 2000 or more" in err
     assert code == 2 and "too few words occur" in err
 
 

@@ -35,11 +35,24 @@ def test_actions(run, capsys, tmp_path):
         assert told(capsys, "vectors", run, "export", tmp_path / form, "--format", form)[0] == 0
         assert told(capsys, "vectors", "import", tmp_path / form, "--out", tmp_path / f"{form}-run")[0] == 0
         assert told(capsys, "vectors", tmp_path / f"{form}-run", "nearest", "왕")[0] == 0
+    assert told(capsys, "vectors", run, "export", tmp_path / "v.txt.gz")[0] == 0
+    assert (tmp_path / "v.txt.gz").read_bytes()[:2] == b"\x1f\x8b"
+    assert told(capsys, "vectors", "import", tmp_path / "v.txt.gz", "--out", tmp_path / "gz-run")[0] == 0
     (tmp_path / "q").write_text("왕 여왕 남자 여자\n")
     code, out, _ = told(capsys, "evaluate", run, "--questions", tmp_path / "q")
     assert code == 0 and "0 of 1 questions (0.0%)" in out
     assert told(capsys, "vectors", run, "evaluate", "--questions", tmp_path / "q", "--json")[0] == 0
-    assert told(capsys, "info", run)[0] == 0
+    code, out, _ = told(capsys, "info", run)
+    (optimize,) = (line for line in out.splitlines() if line.startswith("  optimize"))
+    assert code == 0 and optimize.split() == ["optimize", "lr", "0.2"]  # what the compiled code uses, and no more
+    assert "precision" not in out and "epochs 2" in out
+
+
+def test_a_handful_of_words_is_warned_of(tmp_path, capsys):
+    (tmp_path / "t.txt").write_text("a b c d\n" * 3)
+    flags = ["--data", tmp_path / "t.txt", "--min-count", "1", "--dim", "4", "--threads", "1", "--epochs", "1"]
+    code, out, _ = told(capsys, "train", "vectors", *flags, "--out", tmp_path / "run")
+    assert code == 0 and "WARNING: 12 words of text are few to learn 4 vectors from. Expect" in out
 
 
 def test_look(run, capsys, tmp_path):

@@ -20,7 +20,7 @@ from qkv.tasks.task import Position
 def documents(where: Path, **settings) -> list[list[str]]:
     """What is read, as documents of sentences."""
     found: list[list[str]] = [[]]
-    for _, _, raw in read_sentences(CorpusFiles(train=str(where), **settings), "train"):
+    for _, _, raw, _ in read_sentences(CorpusFiles(train=str(where), **settings), "train"):
         if raw == "":
             found.append([])
         else:
@@ -83,9 +83,9 @@ def test_there_must_be_text(tmp_path):
         prepare_corpus(CorpusFiles(folder=str(tmp_path / "empty.txt")), tmp_path / "run", 0, True)
     with pytest.raises(DataError, match=r"there is no .*emty\.txt. Did you mean 'empty.txt'"):
         prepare_corpus(CorpusFiles(folder=str(tmp_path / "emty.txt")), tmp_path / "run", 0, True)
-    (tmp_path / "short.txt").write_text("One.\nTwo.\n\nThree.\nFour.\n")
-    for pairs in (True, False):
-        data = CorpusFiles(folder=str(tmp_path / "short.txt"), words=330)
+    for pairs, text in ((True, "One.\nTwo.\n\nThree.\nFour.\n"), (False, "One.\n\n")):
+        (tmp_path / "short.txt").write_text(text)
+        data = CorpusFiles(folder=str(tmp_path / "short.txt"), words=330, lines="sentences")
         with pytest.raises(DataError, match=r"too little text to hold some out.*--data\.dev"):
             prepare_corpus(data, tmp_path / "run", 0, pairs)
     with pytest.raises(ConfigError, match=r"data\.longest is 4"):
@@ -118,6 +118,20 @@ def test_what_has_no_next_sentence_is_refused(tmp_path, sizes, message):
         prepare_corpus(data, tmp_path / "run", 0, True)
     prepared = prepare_corpus(data, tmp_path / "run", 0, False)  # as packed sentences they will do
     assert prepared.train.epoch_length(0) >= 1
+
+
+def test_of_a_table_only_the_column_is_read(tmp_path):
+    (tmp_path / "t.tsv").write_text("label\ttext\n1\tOne. Two.\n0\tThree.\n")
+    assert documents(tmp_path / "t.tsv") == [["One. Two."], ["Three."]]
+    (tmp_path / "u.csv").write_text("label,words\n1,One\n")
+    with pytest.raises(DataError, match="text"):
+        documents(tmp_path / "u.csv")
+
+
+def test_a_document_a_line_is_parted_as_it_is_told(tmp_path):
+    (tmp_path / "t.txt").write_text("".join(f"The film {i} was long. Nobody slept {i} times.\n" for i in range(60)))
+    prepared = prepare_corpus(CorpusFiles(train=str(tmp_path / "t.txt"), words=330), tmp_path / "run", 0, True)
+    assert prepared.train.epoch_length(0) >= 1  # each document has a next sentence
 
 
 def pairs_of(prepared, epochs: int):
@@ -229,6 +243,28 @@ def test_nothing_of_dev_is_in_train(tmp_path):
         kept = {tuple(store.run(i, i + 1).tolist()) for i in range(len(store.sentences))}
         others = {tuple(dev.run(i, i + 1).tolist()) for i in range(len(dev.sentences))}
         assert not kept & others and len(kept) + len(others) == sum(sizes)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "pairs", "held_out", "rule"),
+    [
+        ([3] * 100, True, [3] * 5, "documents"),
+        ([3] * 100, False, [3] * 5, "documents"),
+        ([1, 4, 1, 5, 1, 6, 1, 7], True, [5, 7], "documents"),  # of those that a pair can be made of
+        ([5, 5], False, [5], "documents"),
+        ([5, 6], True, [2, 2], "ends of documents"),
+        ([9], False, [1], "ends of documents"),
+        ([50, 60], True, [2, 3], "ends of documents"),
+        ([25, 3], False, [1], "ends of documents"),
+    ],
+)
+def test_of_few_and_short_documents_some_are_held_out(tmp_path, sizes, pairs, held_out, rule):
+    data = CorpusFiles(folder=corpus(tmp_path, sizes), words=400, longest=64, lines="sentences")
+    prepared = prepare_corpus(data, tmp_path / "run", 0, pairs)
+    dev = CorpusStore(next((tmp_path / "run" / "data").glob("*/dev")))
+    assert np.diff(dev.documents, prepend=0).tolist() == held_out and len(dev) > 0
+    assert len(dev.sentences) + len(prepared.train.store.sentences) == sum(sizes)
+    assert f"{len(held_out)} {rule} of train, {sum(held_out)} sentences, are held out" in "\n".join(prepared.report)
 
 
 def test_a_damaged_store_is_made_again(tmp_path):

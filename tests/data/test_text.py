@@ -1,5 +1,6 @@
 """Cleaning of text and cutting into lines."""
 
+import gzip
 import io
 import unicodedata
 
@@ -7,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from qkv.data.lines import LONGEST_LINE, raw_lines, read_lines, windows
+from qkv.data.lines import LONGEST_LINE, open_lines, raw_lines, read_lines, windows
 from qkv.data.normalise import Normaliser, clean, faults
+from qkv.errors import DataError
 
 KOREAN = "한국어"  # BL-31: 3 composed code points, 8 decomposed
 SEPARATORS = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
@@ -81,6 +83,34 @@ def test_unusable_lines_keep_their_place():
     read = list(read_lines(io.BytesIO(raw)))
     assert [line.unusable for line in read] == [None, "blank", "undecodable", "over-long", "blank", None]
     assert read[-1].text == "last"
+
+
+@pytest.mark.parametrize(
+    ("head", "what"),
+    [
+        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR", "a.txt: is no text; it looks like a PNG picture"),
+        (b"%PDF-1.7\n%\xe2\xe3\xcf\xd3\n", "looks like a PDF"),
+        (bytes(range(256)), "looks binary"),
+        ("학생".encode("utf-16"), "is UTF-16; expected lines of text in UTF-8"),
+    ],
+)
+def test_what_is_no_text_is_said_to_be_what_it_looks_like(tmp_path, head, what):
+    (tmp_path / "a.txt").write_bytes(head)
+    with open_lines(tmp_path / "a.txt") as stream, pytest.raises(DataError, match=what):
+        list(read_lines(stream))
+    with gzip.open(tmp_path / "a.txt.gz", "wb") as packed:
+        packed.write(head)
+    with open_lines(tmp_path / "a.txt.gz") as stream, pytest.raises(DataError, match=r"a\.txt\.gz.*" + what[-20:]):
+        list(read_lines(stream))
+
+
+@pytest.mark.parametrize(
+    "text", ["BZh and %PDF and RIFF", "RIFF", "\x1b[31mred\x1b[0m\ta", "학생" * 999, "a\0b" * 3, ""]
+)
+def test_odd_text_is_text(tmp_path, text):
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    with open_lines(tmp_path / "a.txt") as stream:
+        assert len(list(read_lines(stream))) == (1 if text else 0)
 
 
 def test_an_endless_line_is_skipped_in_pieces():

@@ -75,6 +75,12 @@ def test_a_mixer_and_a_resnet_are_judged_by_grad_cam():
         assert note["by"] == "grad-cam" and max(note["grid"]) <= 16
 
 
+def test_a_resnet_has_no_heads_and_says_what_is_shown():
+    assert "no attention. Shown is what its answer hangs on" in look_at(opened("resnet"), pixels()).notes["remark"]
+    with pytest.raises(ConfigError, match="no heads to choose"):
+        look_at(opened("resnet"), pixels(), heads=[0])
+
+
 def test_what_is_asked_for_is_checked():
     run = opened("vit")
     for wrong, message in [

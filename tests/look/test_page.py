@@ -5,6 +5,7 @@ import json
 import re
 import zlib
 from html.parser import HTMLParser
+from importlib.resources import files
 
 import numpy as np
 import pytest
@@ -221,3 +222,9 @@ def test_an_answer_has_what_it_hangs_on_and_the_first_token_a_row_a_layer():
     seen = first_rows(trace.select(kind="self"))
     for layer, map in enumerate(trace.select(kind="self")):
         assert torch.equal(seen.weights[:, layer], map.weights[:, 0])
+
+
+def test_all_pages_stand_in_one_frame():
+    pages = [file for file in files("qkv.look").iterdir() if file.name.endswith(".html")]
+    framed = [file.name for file in pages if "Content-Security-Policy" in file.read_text(encoding="utf-8")]
+    assert framed == ["frame.html"]

@@ -71,12 +71,11 @@ def test_a_page_holds_everything_and_fetches_nothing(wide):
     assert Image.open(io.BytesIO(__import__("base64").b64decode(one["png"]))).size == picture_of(wide).size
 
 
-def test_a_page_of_too_many_heads_shows_their_mean_and_says_so(monkeypatch):
+def test_a_page_of_too_many_heads_shows_their_mean_and_says_so():
     """BL-61."""
     seen = look_at_picture(captioner("caption-transformer"), pixels(1)[0], caption="a red circle")
     assert "mean of its heads" not in page([seen])
-    monkeypatch.setattr("qkv.look.told_page.LIMIT", 10)
-    assert "each layer is shown as the mean of its heads" in page([seen])
+    assert "each layer is shown as the mean of its heads" in page([seen], limit=10)
 
 
 def test_nothing_of_a_users_text_is_markup():
@@ -105,6 +104,17 @@ def test_pictures_are_drawn(wide, tmp_path, suffix):
     assert min(image.size) > 100
     if suffix != ".png":
         assert image.n_frames > 2  # frames that are alike may be one
+
+
+def test_a_trace_shows_itself_as_its_page_or_says_how_to_have_one(wide, tmp_path):
+    wide.save(tmp_path / "a.html")
+    assert (tmp_path / "a.html").read_text(encoding="utf-8") == page([wide])
+    wide.save(tmp_path / "a.png")
+    assert Image.open(tmp_path / "a.png").height > 100 and "Caption" in wide._repr_html_()
+    bare = captioner().look(pixels(1)[0])
+    for name in ("b.html", "b.png"):
+        with pytest.raises(RunError, match=r"no picture in this trace.*look_at_picture"):
+            bare.save(tmp_path / name)
 
 
 def test_a_record_comes_back(wide, tmp_path):

@@ -5,7 +5,7 @@ import torch
 
 from qkv.errors import ConfigError
 from qkv.layers.position import NearBias, RelativeBias
-from qkv.models.local_attention import LocalAttention, LocalAttentionConfig
+from qkv.models.local_attention import LocalAttention, LocalAttentionConfig, LocalAttentionNet
 from qkv.models.resnet import ResNet, ResNetConfig
 from qkv.models.resnet_attention import AttentionResNet, AttentionResNetConfig
 from samples import close, tensor
@@ -32,6 +32,13 @@ def test_a_cell_sees_as_far_as_its_reach_and_no_further():
     expected = torch.zeros(7, 9, dtype=torch.bool)
     expected[1:6, 2:7] = True
     assert torch.equal(differs, expected)
+
+
+def test_no_convolution_is_made_to_be_dropped(monkeypatch):
+    made = []
+    monkeypatch.setattr("qkv.layers.convolution.nn.init.kaiming_normal_", lambda weight, **_: made.append(weight))
+    kept = {id(weight) for weight in LocalAttentionNet(LocalAttentionConfig(**SMALL, heads=2)).parameters()}
+    assert made and all(id(weight) in kept for weight in made)
 
 
 def test_near_biases_are_relative_biases_where_everything_is_near():

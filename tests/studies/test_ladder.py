@@ -3,19 +3,22 @@
 import csv
 import fcntl
 import json
+import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from qkv.cli import main
 from qkv.errors import ConfigError
-from qkv.studies.ladder import RUNGS, chosen
+from qkv.studies.ladder import RUNGS, _every, chosen
 from qkv.studies.report import at_equal_minutes, rows
 from qkv.studies.rung import by_length
 from qkv.studies.study import Study
 from qkv.train import checkpoint
+from qkv.train.run import Loop, Run
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +141,43 @@ def test_the_second_table_is_at_the_time_of_the_quickest(tmp_path):
     minutes, table = at_equal_minutes(Study(tmp_path, [quick, slow, never]))
     assert minutes == 2.0
     assert [row["dev score"] for row in table] == ["20.0", "12.0", "none yet"]
-    assert rows(Study(tmp_path, [quick]))[0]["BLEU"] == "1.0"
+    assert rows(Study(tmp_path, [quick]))[0] | {"BLEU": "1.0", "time": "2:00"} == rows(Study(tmp_path, [quick]))[0]
+
+
+@pytest.mark.parametrize(
+    "loop, every",
+    [
+        ({"steps": 40}, 4),
+        ({"epochs": 2}, 20),
+        ({"epochs": 2, "steps": 60}, 6),
+        ({"minutes": 1.0}, 30),
+        ({"steps": 3}, 1),
+        ({}, 500),
+        ({"steps": 40, "evaluate_every": 20}, 20),
+    ],
+)
+def test_a_short_budget_has_some_ten_evaluations(loop, every):
+    run = Run("translate", "seq2seq", Path("study"), None, None, loop=Loop(**loop))
+    assert _every(run, epoch=100) == every
+
+
+def test_a_damaged_result_says_how_to_have_it_again(study, tmp_path, capsys):
+    folder, words = study
+    other = shutil.copytree(folder, tmp_path / "study")
+    words = [*words, "--out", str(other), "--rungs", "dot"]
+    (other / "runs" / "dot-0" / "look-0.safetensors").write_bytes(b"")
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    assert "look-0.safetensors" in said and "Remove results/dot-0.json and run the same command again" in said
+    for damaged in ('{"rung": "dot", "cur', "[]"):
+        (other / "results" / "dot-0.json").write_text(damaged)
+        assert main(words) == 2
+        assert "Remove dot-0.json and run the same command again" in capsys.readouterr().err
+    (other / "results" / "dot-0.json").unlink()
+    assert main(words) == 0  # the run is finished: it is measured and drawn again
+    (other / "study.json").write_text("{")
+    assert main(words) == 2
+    assert "Choose another --out" in capsys.readouterr().err
 
 
 def test_a_rung_is_reversed_only_where_there_is_one_way_to_reverse():

@@ -8,7 +8,7 @@ from PIL import Image
 from captioners import captioner, pixels, run_of
 from qkv.data.pictures import PictureError
 from qkv.decode.search import Search
-from qkv.errors import DataError, RunError
+from qkv.errors import ConfigError, DataError, RunError
 from qkv.layers.keep import keep
 from qkv.look.told import look_at_picture, told_words
 from qkv.tasks.captioner import looks
@@ -158,6 +158,8 @@ def test_without_attention_there_is_nothing_to_look_at_and_it_says_so():
     assert teller(picture).ids
     with pytest.raises(RunError, match=r"no attention.*--size\.attention additive"):
         told_words(look_at_picture(teller, picture))
+    with pytest.raises(ConfigError, match="no heads to choose"):
+        look_at_picture(teller, picture, heads=[0])
 
 
 def test_beta_is_told_word_by_word():

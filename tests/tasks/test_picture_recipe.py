@@ -29,7 +29,8 @@ def test_few_small_pictures(drawn):
     run = flags(drawn)
     assert (run.model, run.kind, run.data.size) == ("vit", "pictures", 16)
     assert (run.size.dim, run.size.patch) == (64, 4)  # nano, and 16 patches
-    assert (run.loop.epochs, run.optimize.schedule, run.optimize.warmup) == (100, "cosine", 5)  # of 100 steps
+    assert (run.loop.epochs, run.optimize.schedule, run.optimize.warmup) == (100, "cosine", 15)  # of 300 steps
+    assert run.data.batch == 16 and not any("batch" in line for line in traps(run, 36, (16, 16)))
     assert run.data.augment.shift == 2 and run.data.augment.scale == 1
 
 
@@ -78,7 +79,7 @@ def test_traps(drawn):
 
     assert "patches of 8 pixels cut 16 x 16 into 4 only: take smaller ones, --size.patch 4" in of("--size.patch", "8")
     assert "36 pictures are few for a vit from scratch (fewer than 10,000)" in of()
-    assert "a batch of 64 holds all 36 pictures" in of()
+    assert "a batch of 48 holds all 36 pictures" in of("--data.batch", "48")
     assert "the large stem leaves a quarter of 16 pixels" in of("--model", "resnet", "--size.stem", "large")
     assert of("--model", "resnet", "--data.batch", "8") == ""
     assert of(pictures=50_000) == ""

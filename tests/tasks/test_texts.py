@@ -261,7 +261,10 @@ def test_pages_of_looks_and_of_mistakes(runs, tmp_path, capsys):
     capsys.readouterr()  # what its training told
     assert main(["evaluate", names, "--data", str(runs.folder / "names"), "--json"]) == 0
     assert "f1" in json.loads(capsys.readouterr().out)["scores"]
-    assert main(["look", names, "Anna saw Oslo", "--out", str(tmp_path / "t.html")]) == 0
+    assert main(["look", names, "Anna saw Oslo", "--out", str(tmp_path / "t.html"), "--gradient"]) == 0
+    assert "no attention. Shown is the gradient" in capsys.readouterr().out
+    assert main(["look", names, "Anna saw Oslo", "--first"]) == 2
+    assert "no queries to choose. Leave --first out" in capsys.readouterr().err
 
 
 def test_verbs_say_what_is_wrong(runs, tmp_path, capsys):

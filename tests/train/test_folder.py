@@ -42,6 +42,20 @@ def test_what_may_change(toy_run):
     assert yaml.safe_load((run.out / "run.yaml").read_text())["loop"]["steps"] == 6
 
 
+def test_what_a_recipe_derived_from_the_steps_stays_as_it_was(toy_run, monkeypatch):
+    def recipe(run) -> dict:
+        return {"optimize": {"clip": run.loop.steps / 2}, "loop": {"evaluate_every": run.loop.steps}}
+
+    monkeypatch.setattr(toy.Toy, "recipe", staticmethod(recipe), raising=False)
+    first = toy_run(loop={"steps": 4})
+    assert first.optimize.clip == 2 and train(first).step == 4
+    longer = toy_run(loop={"steps": 8})
+    assert (longer.optimize.clip, longer.loop.evaluate_every) == (2, 4) and train(longer).step == 8
+    with pytest.raises(ConfigError, match=r"clip is 3\.0, but the run in the folder was begun with 2\.0"):
+        train(toy_run(loop={"steps": 8}, optimize={"clip": 3.0}))
+    assert toy_run("new", loop={"steps": 8}).optimize.clip == 4
+
+
 def test_a_run_that_came_to_nothing_may_be_mended(toy_run, monkeypatch):
     monkeypatch.setattr(toy.Toy, "trap", "nan:3")
     with pytest.raises(RunError, match=r"step 1 .*nothing was saved yet"):

@@ -6,8 +6,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
-from qkv.cli.verb import run_verb
-from qkv.errors import ConfigError
+from qkv.cli.verb import check_positive, run_verb
 
 __all__ = ["main"]
 
@@ -64,8 +63,7 @@ def caption(
     if beam is None and n_best > captioner.search.beam:
         asked["beam"] = n_best
     how = replace(captioner.search, n_best=n_best, **{key: v for key, v in asked.items() if v is not None})
-    if batch < 1:
-        raise ConfigError(f"--batch is {batch}", expected="a whole number from 1")
+    check_positive(batch=batch)
     with nullcontext(sys.stdout) if output is None else open(output, "w", encoding="utf-8", newline="") as out:
         told = captioner.caption(files, how=how, longest=max_length, batch=batch)
         for line in caption_lines(told, format):  # stopped or killed, what was written stays

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from qkv.cli.verb import run_verb
 
@@ -41,21 +42,13 @@ def classify(
         device: cpu, cuda, mps ...
         threads: CPU threads.
     """
-    from qkv.cli.devices import prepare_device
-    from qkv.cli.text_lines import print_answers
-    from qkv.tasks.load import load
-    from qkv.tasks.text_classifier import read_texts
+    from qkv.cli.text_lines import answer_texts
     from qkv.tasks.texts_out import json_line, text_line
 
-    classifier = load(run, prepare_device(device, threads))
-    given = None if text is None else [(text,) if pair is None else (text, pair)]
-    window = 1 if stream else 4096
-    print_answers(
-        classifier,
-        lambda lines: classifier.answers(given or read_texts(lines, classifier.codec.pair), window=window),
-        (lambda answer: json_line(answer, top if top > 1 else None)) if json else lambda answer: text_line(answer, top),
-        input, output, given is not None, stream,
-    )  # fmt: skip
+    def shown(answer: Any) -> str:
+        return json_line(answer, top if top > 1 else None) if json else text_line(answer, top)
+
+    answer_texts(run, shown, text, pair, input, output, stream, device, threads)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -20,7 +20,8 @@ parameters (within 10 %). Writes study.html, results.csv, and the charts as .svg
   --gold-align FILE   gold alignments of the test pairs (test.align beside the test files, if it is there)
   --beam N            hypotheses of the search on the test sentences (1)
 
-Any option of `qkv train translate --model seq2seq` may follow: size, optimiser, budget, seed.
+Any option of `qkv train translate --model seq2seq` may follow: size, optimiser, budget, seed. Each rung is evaluated
+some ten times, unless --loop.evaluate_every says how often.
 
 examples:
   qkv phrases --out long --clauses 6 --train 20000         # built-in sentences of up to 40 words

@@ -32,6 +32,7 @@ def look(
     residual: float = 0.5,
     discard: float = 0.0,
     size: str | None = None,
+    gradient: bool = False,
     faithful: bool = False,
     by: str | None = None,
     samples: int = 49,
@@ -52,6 +53,7 @@ def look(
         residual: the share of its own stream that each position keeps in the rollout.
         discard: the share of each row's weights that the rollout leaves out, the smallest first.
         size: read the picture at this height and width in pixels, such as 384 or 384x512, instead of the run's own.
+        gradient: what each class hangs on by its gradient is always shown, with this or without.
         faithful: also measure whether the answer hangs on what was pointed at: patches are taken away, in that order
             and in random ones (takes some seconds, for large models minutes).
         by: what points: rollout, gradient-rollout, grad-cam, gradient or the name of a layer; the rollout, or grad-cam
@@ -85,6 +87,8 @@ def look(
         print(f"{found['probability']:.3f}  {found['name']}")
     if "value" in answer:
         print(answer["value"])
+    if "remark" in seen.notes:
+        print(seen.notes["remark"])
     if faithful:
         print(seen.notes["faithfulness"]["sentence"])
     print(f"wrote {out}: {len(seen)} {'map' if len(seen) == 1 else 'maps'}")

@@ -27,6 +27,7 @@ def look(
     first: bool = False,
     ablate: str | None = None,
     every_head: bool = False,
+    gradient: bool = False,
     faithful: bool = False,
     device: str | None = None,
     threads: int | None = None,
@@ -44,6 +45,7 @@ def look(
         ablate: heads to silence, such as 'blocks.3.attention:0,2' (several with ; between); the maps are then those of
             the changed model.
         every_head: silence each head by itself and tell which change the answer most.
+        gradient: what each answer hangs on by its gradient is always shown, with this or without.
         faithful: also measure whether the answer hangs on the words that it seems to: words are taken away, in that
             order and in random ones (takes some seconds, for long texts minutes).
         device: cpu, cuda, mps ...
@@ -63,6 +65,8 @@ def look(
         seen.notes["faithfulness"] = faithfulness_of(reader, text, pair).note()
     seen.save(out)
     print(seen.notes["target"])
+    if "remark" in seen.notes:
+        print(seen.notes["remark"])
     for line in [*score_lines(seen.notes), *(largest_effects(reader, text, pair) if every_head else ())]:
         print(line)
     if faithful:

@@ -66,6 +66,8 @@ def look(
         seen.notes["faithfulness"] = translation_faithfulness(translator, answer).note()
     seen.save(out)
     print(answer.text)
+    if "remark" in seen.notes:
+        print(seen.notes["remark"])
     if faithful:
         print(seen.notes["faithfulness"]["sentence"])
     print(f"wrote {out}: {len(seen)} {'map' if len(seen) == 1 else 'maps'}")

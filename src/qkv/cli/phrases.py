@@ -8,6 +8,7 @@ from qkv.errors import ConfigError
 
 __all__ = ["main"]
 
+ENOUGH = 2000  # training pairs, of which the default --dev and --test can be made
 EXAMPLES = """examples:
   qkv phrases --out phrases                                # short sentences, as in qkv demo
   qkv phrases --out long --clauses 6 --train 20000         # sentences of two to six clauses, up to 40 words
@@ -36,7 +37,11 @@ def phrases(
     try:
         splits = grammar.split(train, dev, test, seed, clauses, fewest)
     except ValueError as error:
-        raise ConfigError(str(error), remedy="ask for more with --train, or for fewer with --dev and --test") from None
+        raise ConfigError(
+            f"--train is {train}, and {error}",
+            expected=f"--train {max(ENOUGH, 2 * train)} or more",
+            remedy="or ask for fewer with --dev and --test",
+        ) from None
     grammar.write(splits, out)
     words = [len(phrase.english.split()) for phrase in splits.train]
     print(f"wrote {train:,} + {dev:,} + {test:,} pairs into {out}; English has {min(words)} to {max(words)} words")

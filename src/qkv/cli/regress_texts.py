@@ -37,20 +37,10 @@ def regress(
         device: cpu, cuda, mps ...
         threads: CPU threads.
     """
-    from qkv.cli.devices import prepare_device
-    from qkv.cli.text_lines import print_answers
-    from qkv.tasks.load import load
-    from qkv.tasks.text_classifier import read_texts
+    from qkv.cli.text_lines import answer_texts
     from qkv.tasks.texts_out import json_line, text_line
 
-    model = load(run, prepare_device(device, threads))
-    given = None if text is None else [(text,) if pair is None else (text, pair)]
-    print_answers(
-        model,
-        lambda lines: model.answers(given or read_texts(lines, model.codec.pair), window=1 if stream else 4096),
-        json_line if json else text_line,
-        input, output, given is not None, stream,
-    )  # fmt: skip
+    answer_texts(run, json_line if json else text_line, text, pair, input, output, stream, device, threads)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -8,7 +8,36 @@ from typing import Any, BinaryIO
 
 from qkv.errors import ConfigError
 
-__all__ = ["print_answers"]
+__all__ = ["answer_texts", "print_answers"]
+
+
+def answer_texts(
+    run: Path,
+    shown: Callable[[Any], str],
+    text: str | None,
+    pair: str | None,
+    input: Path | None,
+    output: Path | None,
+    stream: bool,
+    device: str | None,
+    threads: int | None,
+) -> None:
+    """Print a run's answer to one text or pair, or to each line; the rest is as verbs on texts take it.
+
+    Args:
+        shown: an answer as a line.
+    """
+    from qkv.cli.devices import prepare_device
+    from qkv.tasks.load import load
+    from qkv.tasks.text_classifier import read_texts
+
+    model = load(run, prepare_device(device, threads))
+    given = None if text is None else [(text,) if pair is None else (text, pair)]
+
+    def answers(lines: BinaryIO) -> Iterable[Any]:
+        return model.answers(given or read_texts(lines, model.codec.pair), window=1 if stream else 4096)
+
+    print_answers(model, answers, shown, input, output, given is not None, stream)
 
 
 def print_answers(

@@ -12,7 +12,7 @@ from jsonargparse import ArgumentParser
 from qkv.errors import ConfigError
 from qkv.train.options import Help, in_one_sentence, nearest_key
 
-__all__ = ["run_verb", "whole_number", "whole_numbers"]
+__all__ = ["check_positive", "run_verb", "whole_number", "whole_numbers"]
 
 
 def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples: str = "") -> Any:
@@ -45,6 +45,8 @@ def run_verb(verb: Callable[..., Any], name: str, argv: Sequence[str], examples:
     )
     parser.description = inspect.getdoc(verb).partition("\n\n")[0]
     parser.add_function_arguments(verb, as_positional=True)
+    for group in parser.groups.values():  # its title is the description once more
+        group.title = "what it takes"
     known = set(parameters)
     for word in words:
         key = word[2:].split("=")[0]
@@ -86,6 +88,13 @@ def whole_numbers(option: str, text: str | None) -> list[int] | None:
     except ValueError:
         expected = "whole numbers with commas between, such as 0,3"
         raise ConfigError(f"--{option} is {text!r}", expected=expected) from None
+
+
+def check_positive(**options: int | None) -> None:
+    """Refuse numbers of options that are below 1."""
+    for name, value in options.items():
+        if value is not None and value < 1:
+            raise ConfigError(f"--{name} is {value}", expected="a whole number from 1")
 
 
 def whole_number(option: str, text: str | None, default: int) -> int:

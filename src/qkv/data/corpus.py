@@ -1,7 +1,7 @@
 """The user's running text, for pretraining: where it is (`CorpusFiles`), and its documents sentence by sentence.
 
-Text comes as files of lines (``.gz`` too), as a folder of them, as JSONL or parquet with a text a record, or as a
-dataset by name. Files of lines are read in one of two ways:
+Text comes as files of lines (``.gz`` too), as a folder of them, as JSONL, parquet or a table (.tsv, .csv) with
+a text a record, or as a dataset by name. Files of lines are read in one of two ways:
 
 - **sentences**: a line is a sentence and a blank line ends a document;
 - **documents**: a line is a document, which is parted into sentences where one ends (``. ? !`` and their like).
@@ -24,9 +24,8 @@ NAMES = {"train": ("train",), "dev": ("dev", "valid", "validation", "val")}
 PARAGRAPH = 400  # characters
 SNIFFED = 2000  # lines that are looked at for blank ones
 _END = re.compile(r"(?<=[.!?。！？…])[\"'”’»)\]]*\s+")
-Sentence = tuple[
-    str, int, bytes | str | None
-]  # file, line or record, undecoded text; None: over-long. "" ends a document
+# File; line or record; undecoded text (None: over-long; "" ends a document); whether that is a document, to be parted.
+Sentence = tuple[str, int, bytes | str | None, bool]
 
 
 @dataclass(frozen=True)
@@ -120,9 +119,9 @@ def corpus_files(where: str) -> list[Path]:
     if path.is_dir():
         hidden = (file for file in sorted(path.rglob("*")) if file.is_file())
         files = [f for f in hidden if not any(part.startswith(".") for part in f.relative_to(path).parts)]
-        files = [file for file in files if _kind(file) in ("", ".txt", ".jsonl", ".parquet")]
+        files = [file for file in files if _kind(file) in ("", ".txt", ".jsonl", ".parquet", ".tsv", ".csv")]
         if not files:
-            raise DataError("there is no text", expected="files of lines, .jsonl or .parquet (.gz too)", file=path)
+            raise DataError("there is no text", expected="files of lines, .jsonl, .parquet, .tsv or .csv (.gz too)", file=path)
         return files
     if (
         path.suffix
@@ -167,9 +166,11 @@ def read_sentences(data: CorpusFiles, part: str) -> Iterator[Sentence]:
                 yield from _read_jsonl(file, data.text)
             case ".parquet":
                 yield from _read_parquet(file, data.text)
+            case ".tsv" | ".csv":
+                yield from _read_table(file, data.text)
             case _:
                 yield from _read_lines(file, data.lines)
-        yield str(file), 0, ""
+        yield str(file), 0, "", False
 
 
 def sentences_in(text: str) -> list[str]:
@@ -192,9 +193,9 @@ def _read_lines(file: Path, lines: str) -> Iterator[Sentence]:
         for number, raw in enumerate(raw_lines(stream), start=1):
             blank = raw is not None and not raw.strip()
             if not blank:
-                yield str(file), number, raw
+                yield str(file), number, raw, lines == "documents"
             if blank or lines == "documents":
-                yield str(file), number, ""
+                yield str(file), number, "", False
 
 
 def _has_blank_lines(file: Path) -> bool:
@@ -215,7 +216,7 @@ def _read_jsonl(file: Path, key: str) -> Iterator[Sentence]:
     with readable(file), open_lines(file) as stream:
         for number, raw in enumerate(raw_lines(stream, 1 << 26), start=1):
             if raw is None:
-                yield str(file), number, None
+                yield str(file), number, None, False
             elif raw.strip():
                 try:
                     record = json.loads(raw.removeprefix(b"\xef\xbb\xbf"))
@@ -238,6 +239,14 @@ def _read_parquet(file: Path, key: str) -> Iterator[Sentence]:
             for record in batch.to_pylist():
                 number += 1
                 yield from _record(str(file), number, record, key)
+
+
+def _read_table(file: Path, key: str) -> Iterator[Sentence]:
+    from qkv.data.formats import open_corpus
+
+    for row in open_corpus(str(file), key, key):
+        yield str(file), row.line, row.source, True
+        yield str(file), row.line, "", False
 
 
 def _read_dataset(data: CorpusFiles, where: str, part: str) -> Iterator[Sentence]:
@@ -264,5 +273,5 @@ def _record(file: str, number: int, record: Any, key: str) -> Iterator[Sentence]
         )
     for sentence in value:
         if sentence:
-            yield file, number, sentence
-    yield file, number, ""
+            yield file, number, sentence, False
+    yield file, number, "", False

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from jaxtyping import Int
 
 from qkv.data.corpus import PARAGRAPH, CorpusFiles, fingerprint, read_sentences, resolve_corpus, sentences_in
 from qkv.data.corpus_store import CorpusStore, CorpusWriter
@@ -29,7 +30,7 @@ from qkv.errors import DataError
 __all__ = ["PreparedCorpus", "prepare_corpus"]
 
 DEV_INPUTS = 500  # held-out inputs that are scored at each evaluation
-MANY = 200  # documents; where there are fewer, the end of each is held out, and not some of them
+MANY = 200  # documents, of which some are held out; where there are fewer, see `_borders`
 DEV_DOCUMENTS, DEV_SENTENCES = 1000, 50  # at most
 CHUNK = 4096  # sentences encoded at once
 LONGEST_DOCUMENT = 1 << 20  # sentences; a longer one is taken for several
@@ -161,7 +162,7 @@ def _read_all(data: CorpusFiles, scratch: Path) -> tuple[dict[str, _Text], Repor
 
 def _clean(data: CorpusFiles, part: str, report: Report) -> Iterator[str]:
     """Clean sentences, paragraphs parted; what cannot be used is counted."""
-    for file, number, raw in read_sentences(data, part):
+    for file, number, raw, whole in read_sentences(data, part):
         if raw == "":
             yield ""
             continue
@@ -173,8 +174,8 @@ def _clean(data: CorpusFiles, part: str, report: Report) -> Iterator[str]:
         for kind in line.mended:
             report.add(part, f"lines with: {kind}", "mended", f"{file}:{number}")
         if line.text:
-            alone = data.lines != "documents" and len(line.text) <= PARAGRAPH
-            yield from [line.text] if alone else sentences_in(line.text)
+            parted = whole or len(line.text) > PARAGRAPH
+            yield from sentences_in(line.text) if parted else [line.text]
 
 
 def _learn(data: CorpusFiles, text: _Text, report: Report) -> Subwords:
@@ -198,12 +199,12 @@ def _encode(
     writers = {part: CorpusWriter(whole / part, codec.size, room, pairs) for part in ("train", "dev")}
     with writers["train"] as train, writers["dev"] as dev:
         if "dev" in texts:
-            _encode_text(texts["dev"], codec, dev, None)
-        _encode_text(texts["train"], codec, train, dev if "dev" not in texts else None)
+            _encode_text(texts["dev"], codec, dev)
+        borders, rule = _borders(texts["train"].documents, pairs) if "dev" not in texts else (None, "")
+        _encode_text(texts["train"], codec, train, dev, borders)
     if "dev" not in texts:
         held_out = dev.count["given"]
         report.kept["train"] -= held_out
-        rule = "documents" if len(texts["train"].documents) >= MANY else "ends of documents"
         report.remarks.append(
             f"dev: none is named, so {dev.count['documents']:,} {rule} of train, {held_out:,} sentences, are held out"
         )
@@ -215,12 +216,18 @@ def _encode(
     (whole / "report.json").write_text(text, encoding="utf-8")
 
 
-def _encode_text(text: _Text, codec: TextCodec, kept: CorpusWriter, held_out: CorpusWriter | None) -> None:
-    """Encode a text; the part of it that is held out goes to another writer."""
-    documents = enumerate(text.documents.tolist())
-    document, end = next(documents)
+def _encode_text(
+    text: _Text,
+    codec: TextCodec,
+    kept: CorpusWriter,
+    held_out: CorpusWriter | None = None,
+    borders: Int[np.ndarray, " document"] | None = None,
+) -> None:
+    """Encode a text; the sentences of each document from its border on, if there are borders, go to another writer."""
+    ends = text.documents.tolist()
+    documents = zip(ends, ends if borders is None else borders.tolist(), strict=True)
+    end, border = next(documents)
     at = 0
-    border = _border(document, 0, end, len(text.documents)) if held_out else end
     for chunk in windows(text, CHUNK):
         rows = codec.pieces_of(chunk)
         while rows:
@@ -228,18 +235,34 @@ def _encode_text(text: _Text, codec: TextCodec, kept: CorpusWriter, held_out: Co
             writer.add(rows[: stop - at])
             at, rows = min(stop, at + len(rows)), rows[stop - at :]
             if at == end:
-                for writer in (kept, held_out) if held_out else (kept,):
+                for writer in (kept,) if borders is None else (kept, held_out):
                     writer.end_document()
-                document, end = next(documents, (0, 0))
-                border = _border(document, at, end, len(text.documents)) if held_out else end
+                end, border = next(documents, (0, 0))
 
 
-def _border(document: int, begin: int, end: int, documents: int) -> int:
-    """The sentence of a document from which on it is held out."""
-    if documents >= MANY:
-        most = min(DEV_DOCUMENTS, documents // 20)
-        return end if document * most // documents == (document + 1) * most // documents else begin
-    return end - min(DEV_SENTENCES, (end - begin) // 20)
+def _borders(ends: Int[np.ndarray, " document"], pairs: bool) -> tuple[Int[np.ndarray, " document"], str]:
+    """The sentence of each document from which on it is held out, and in words what is.
+
+    Of many documents one in twenty. Of few the last twentieth of each; where they are too short for that, again one in
+    twenty, but as many as inputs need; and where there are too few documents, as much of their ends. Nothing is held
+    out if nothing would be left.
+    """
+    ends = np.asarray(ends)
+    begins = np.concatenate([[0], ends[:-1]])
+    sizes, least = ends - begins, 2 if pairs else 1  # a pair needs two sentences, and another document
+    if len(ends) >= MANY:
+        place, most = np.arange(len(ends)), min(DEV_DOCUMENTS, len(ends) // 20)
+        return np.where(place * most // len(ends) == (place + 1) * most // len(ends), ends, begins), "documents"
+    tails = np.minimum(DEV_SENTENCES, sizes // 20)
+    usable = np.flatnonzero(sizes >= least)
+    if (tails >= least).sum() < least <= len(usable) // 2:
+        most = max(len(ends) // 20, least)
+        borders, chosen = ends.copy(), usable[(2 * np.arange(most) + 1) * len(usable) // (2 * most)]
+        borders[chosen] = begins[chosen]
+        return borders, "documents"
+    if (tails >= least).sum() < least:
+        tails = np.clip(sizes - least, 0, least)
+    return ends - tails, "ends of documents"
 
 
 def _check(part: str, count: dict[str, int], pairs: bool, file: str) -> None:
@@ -247,7 +270,7 @@ def _check(part: str, count: dict[str, int], pairs: bool, file: str) -> None:
         raise DataError("there is too little text to hold some out", remedy="name held-out text: --data.dev", file=file)
     if not pairs:
         return
-    remedy = "mark documents by blank lines, or leave next sentences out: --learn.next 0"
+    remedy = "mark documents by blank lines, or leave next sentences out: --learn.next 0 (compare: --starts packed)"
     if count["documents"] == 1:
         wrong = f"{part} is one document, and a random second text must come from another"
     elif not count["inputs"]:

@@ -1032,7 +1032,10 @@ def split(
     further = (phrase for phrase, pairs in islice(drafts, 50 * wanted) if not pairs & reserved and known(phrase))
     held += islice(further, wanted - len(held))
     if len(held) < wanted:
-        raise ValueError(f"with {train} training pairs too few words occur {occurrences} times to test them")
+        raise ValueError(
+            f"in so few pairs too few words occur {occurrences} times: "
+            f"of {wanted} held-out pairs {len(held)} can be made of those that do"
+        )
     draw.shuffle(held)
     return Splits(tuple(learned), tuple(held[:dev]), tuple(held[dev:]))
 

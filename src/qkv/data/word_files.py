@@ -54,8 +54,13 @@ def read_vectors(path: Path | str, limit: int | None = None) -> tuple[list[str],
     return _once(words, rows)
 
 
-def write_vectors(path: Path, words: Sequence[str], rows: np.ndarray, form: str = "word2vec") -> None:
+def write_vectors(
+    path: Path, words: Sequence[str], rows: np.ndarray, form: str = "word2vec", suffix: str | None = None
+) -> None:
     """Write a file that `read_vectors`, gensim and the original programs read.
+
+    Args:
+        suffix: which says how it is packed; that of ``path`` unless it will have another name in the end.
 
     Raises:
         DataError: a word has a blank, which word2vec's formats cannot hold.
@@ -66,7 +71,7 @@ def write_vectors(path: Path, words: Sequence[str], rows: np.ndarray, form: str 
         raise DataError(
             f"the word {torn!r} has a blank, which the format {form} cannot hold", remedy="use --format glove"
         )
-    with _opened(path) as file:
+    with _opened(path, path.suffix if suffix is None else suffix) as file:
         if form != "glove":
             file.write(f"{len(words)} {rows.shape[1]}\n".encode())
         for word, row in zip(words, rows, strict=True):
@@ -77,9 +82,9 @@ def write_vectors(path: Path, words: Sequence[str], rows: np.ndarray, form: str 
                 file.write(name + b" " + " ".join(map(_short, row)).encode() + b"\n")
 
 
-def _opened(path: Path | str) -> IO[bytes]:
-    """To be written, packed where its name says so."""
-    match Path(path).suffix.lower():
+def _opened(path: Path, suffix: str) -> IO[bytes]:
+    """To be written, packed as the suffix says."""
+    match suffix.lower():
         case ".gz":
             return gzip.open(path, "wb")
         case ".xz":

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from qkv.data.formats import TABLES, open_corpus
+from qkv.data.lines import require_text
 from qkv.errors import ConfigError, DataError, nearest
 
 __all__ = ["PACKED", "WordText", "files_of", "given_sentences", "open_packed", "pieces_of", "sentences_in"]
@@ -151,12 +152,12 @@ def pieces_of(stream: BinaryIO, counts: Counter, file: Path | None = None) -> It
     """The lines of a stream; a long one comes in several pieces, cut at blanks, of which the last ends it.
 
     Raises:
-        DataError: the text is UTF-16.
+        DataError: it is no text, or UTF-16.
     """
     rest, begun = b"", False
     while block := stream.read(PIECE):
-        if not begun and block[:2] in (b"\xff\xfe", b"\xfe\xff"):
-            raise DataError("the text is UTF-16", expected="UTF-8", remedy="iconv -f UTF-16 -t UTF-8", file=file)
+        if not begun:
+            require_text(block, file)
         begun = True
         *lines, rest = (rest + block).split(b"\n")
         for line in lines:

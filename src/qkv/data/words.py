@@ -110,7 +110,11 @@ class Words:
         try:
             header = json.loads((folder / "codec.json").read_text(encoding="utf-8"))
             if header["kind"] != "words" or header["version"] != 1:
-                raise RunError("this codec is not of words", file=folder)
+                raise RunError(
+                    "this codec is not of words",
+                    expected="a run of vectors; a BERT goes to --encoder",
+                    file=folder,
+                )
             words = (folder / "words.txt").read_bytes().decode("utf-8", "surrogatepass").split("\n")[:-1]
             counts = np.fromfile(folder / "counts", "<i8")
             if not len(words) == len(counts) == header["words"]:

@@ -56,15 +56,16 @@ class BasicBlock(nn.Module):
 class BottleneckBlock(nn.Module):
     """1 x 1 to a quarter of the channels, 3 x 3, and 1 x 1 back (He et al. 2016, figure 5 right).
 
-    The 3 x 3 convolution strides, as in all weights published since, and not the first one.
+    The 3 x 3 convolution strides, as in all weights published since, and not the first one. Something else that strides
+    may stand in its place, as ``second``.
     """
 
     expansion = 4
 
-    def __init__(self, inside: int, width: int, stride: int, shortcut: nn.Module):
+    def __init__(self, inside: int, width: int, stride: int, shortcut: nn.Module, second: nn.Module | None = None):
         super().__init__()
         self.first = ConvolutionNorm(inside, width, 1)
-        self.second = ConvolutionNorm(width, width, 3, stride)
+        self.second = ConvolutionNorm(width, width, 3, stride) if second is None else second
         self.third = ConvolutionNorm(width, 4 * width, 1)
         self.shortcut = shortcut
 

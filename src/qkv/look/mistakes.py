@@ -3,10 +3,8 @@
 import base64
 import html
 import io
-import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from importlib.resources import files
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -14,12 +12,13 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from PIL import Image
 
+from qkv.look.packing import filled
 from qkv.look.pictures import look_at
 from qkv.store import write_text
 from qkv.tasks.evaluate_pictures import Mistake, PictureEvaluation
 from qkv.tasks.picture_classifier import PictureClassifier
 
-__all__ = ["Looked", "looked_by", "mistakes_page", "write_mistakes"]
+__all__ = ["Looked", "card", "filled_cards", "looked_by", "mistakes_page", "write_mistakes"]
 
 SMALL = 96  # pixels up to which a picture is drawn in squares
 TINT, STRENGTH = (255, 120, 20), 0.7  # how what was looked at is coloured, and how much at most
@@ -41,16 +40,21 @@ def mistakes_page(evaluation: PictureEvaluation, looked: Looked | None = None) -
     Args:
         looked: what to show beside a picture, which is coloured where the weights are.
     """
-    scores = "  ".join(f"{name} {value:.4g}" for name, value in evaluation.scores.items())
-    count = len(evaluation.mistakes)
-    parts = {
-        "title": f"{count} worst mistakes of {evaluation.pictures:,} pictures, {evaluation.where}",
-        "style": _packaged("page.css"),
-        "scores": html.escape(scores if count else f"{scores}  There is no mistake."),
-        "cards": "\n".join(_card(mistake, looked(mistake) if looked else []) for mistake in evaluation.mistakes),
-    }
-    parts["title"] = html.escape(parts["title"].encode("utf-8", "replace").decode())
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _packaged("mistakes.html"))
+    title = f"{len(evaluation.mistakes)} worst mistakes of {evaluation.pictures:,} pictures, {evaluation.where}"
+    cards = [_card(mistake, looked(mistake) if looked else []) for mistake in evaluation.mistakes]
+    return filled_cards(title, evaluation.scores, cards)
+
+
+def filled_cards(title: str, scores: Mapping[str, float], cards: Sequence[str]) -> str:
+    """A page of cards (see `card`) under the scores."""
+    told = "  ".join(f"{name} {value:.4g}" for name, value in scores.items())
+    return filled(
+        "mistakes.html",
+        title,
+        ("page.css", "mistakes.css"),
+        scores=html.escape(told if cards else f"{told}  There is no mistake."),
+        cards="\n".join(cards),
+    )
 
 
 def looked_by(classifier: PictureClassifier) -> Looked:
@@ -73,19 +77,27 @@ def looked_by(classifier: PictureClassifier) -> Looked:
 
 def _card(mistake: Mistake, looks: list[tuple[str, np.ndarray]]) -> str:
     answer = mistake.answer
-    name = html.escape(answer.name.encode("utf-8", "replace").decode())
     if answer.number is not None:
         said, bars = f"{answer.number:g}", ""
     else:
         said, bars = answer.label or "none", _bars(mistake)
     figures = [_figure(mistake.pixels, "")]
     figures += [_figure(_tinted(mistake.pixels, cells), caption) for caption, cells in looks]
+    return card(answer.name, mistake.truth or "none", said, "".join(figures), bars)
+
+
+def card(name: str, truth: str, said: str, figures: str, below: str = "") -> str:
+    """One mistake: its name, what is true and what was said, then HTML of pictures and of what stands below."""
     return (
-        f'<section class="card"><p class="name">{name}</p>'
-        f'<p>it is <span class="true">{html.escape(mistake.truth or "none")}</span>, '
-        f'it said <span class="said">{html.escape(said)}</span></p>'
-        f'<div class="pictures">{"".join(figures)}</div>{bars}</section>'
+        f'<section class="card"><p class="name">{_escaped(name)}</p>'
+        f'<p>it is <span class="true">{_escaped(truth)}</span>, it said <span class="said">{_escaped(said)}</span></p>'
+        f'<div class="pictures">{figures}</div>{below}</section>'
     )
+
+
+def _escaped(text: str) -> str:
+    """A file's name may be no text."""
+    return html.escape(text.encode("utf-8", "replace").decode())
 
 
 def _bars(mistake: Mistake) -> str:
@@ -124,7 +136,3 @@ def _tinted(
     share = np.nan_to_num(cells).clip(0)
     share = STRENGTH * (share / max(float(share.max()), 1e-12))[rows][:, columns, None]
     return ((1 - share) * pixels + share * np.array(TINT)).astype(np.uint8)
-
-
-def _packaged(name: str) -> str:
-    return files("qkv.look").joinpath(name).read_text(encoding="utf-8")

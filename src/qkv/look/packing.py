@@ -166,14 +166,24 @@ def finite(value) -> float | None:
 
 
 def filled(
-    page: str, title: str, styles: Sequence[str], scripts: Sequence[str], data: dict, weights: Sequence[str]
+    body: str,
+    title: str,
+    styles: Sequence[str],
+    scripts: Sequence[str] = (),
+    data: dict | None = None,
+    weights: Sequence[str] = (),
+    **places: str,
 ) -> str:
-    """A page's HTML with everything that it needs inside of it.
+    """A page's HTML with everything that it needs inside of it: nothing is fetched, and its policy forbids to try.
 
     Args:
-        page, styles, scripts: names of our own files, which are put into the places that the page has for them.
+        body, styles, scripts: names of our own files; a page without scripts may run none.
+        data, weights: what the scripts read.
+        places: HTML for the places that the body has beside those.
     """
-    parts = {
+    body = _packaged(body) + (_packaged("scripts.html") if scripts else "")
+    parts = places | {
+        "policy": "script-src 'unsafe-inline'; " if scripts else "",
         "title": html.escape(title).encode("utf-8", "replace").decode(),  # a folder's name may be no text
         "style": "".join(map(_packaged, styles)),
         "script": "".join(map(_packaged, scripts)),
@@ -183,7 +193,8 @@ def filled(
         ),
     }
     # one pass, so that nothing in a user's text is ever taken for a place to fill
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _packaged(page))
+    whole = _packaged("frame.html").replace("{{body}}", body)
+    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], whole)
 
 
 def _as_json(data: dict) -> str:

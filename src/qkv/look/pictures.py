@@ -25,11 +25,12 @@ from qkv.look.class_maps import class_rollout, grad_cam, picture_rollout, pixel_
 from qkv.look.patches import SAMPLES, patch_faithfulness
 from qkv.look.record import Map, Trace
 from qkv.look.rollout import stacks
-from qkv.look.trace import bias_maps, position_maps, trace
+from qkv.look.trace import bias_maps, no_attention, position_maps, trace
 
 __all__ = ["look_at"]
 
 SHOWN = 448  # pixels of the longer side of the picture in the record, where it has as many
+INSTEAD = "Shown is what its answer hangs on: maps of the classes, by Grad-CAM and by the gradient at each pixel."
 NUMBER = "value"  # what the one output of a regression is called
 
 
@@ -85,6 +86,8 @@ def look_at(
         with torch.no_grad():
             outputs = model(image)[0]
         seen = Trace()
+    if not any(map.kind in ("self", "cross") for map in whole.select()):
+        seen.notes["remark"] = no_attention({"heads": heads}, INSTEAD)
 
     names = _names(codec, outputs, classes, top)
     if whole.maps and rollout != "none" and stacks(whole):

@@ -29,6 +29,7 @@ FORMAT = "qkv-trace/1"
 SHOWN = {
     "texts": ("qkv.look.page:page", "qkv.look.draw:draw"),
     "picture": ("qkv.look.picture_page:picture_page", "qkv.look.picture_draw:draw_picture"),
+    "told": ("qkv.look.told_page:page", "qkv.look.told_draw:save_look"),
     "film": ("qkv.look.film_page:film_page", "qkv.look.film_draw:draw_film"),
 }
 

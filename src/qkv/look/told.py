@@ -19,7 +19,7 @@ from qkv.look.faithfulness import Faithfulness, deletion_insertion
 from qkv.look.record import Map, Trace
 from qkv.tasks.captioner import Captioner, Source
 
-__all__ = ["Word", "look_at_picture", "picture_of", "told_words"]
+__all__ = ["Word", "look_at_picture", "picture_note", "picture_of", "told_words"]
 
 SHOWN = 448  # pixels of the longer side of the picture in the record, where it has as many
 SAMPLES = 19  # random orders: enough for a chance of 0.05
@@ -103,7 +103,17 @@ def said_words(notes: dict) -> list[tuple[str, tuple[int, ...]]]:
 
 def picture_of(seen: Trace) -> Image.Image:
     """The picture in a look's notes, as the model was shown it."""
-    return Image.open(io.BytesIO(base64.b64decode(seen.notes["picture"]["png"]))).convert("RGB")
+    return Image.open(io.BytesIO(base64.b64decode(picture_note(seen.notes)["png"]))).convert("RGB")
+
+
+def picture_note(notes: dict) -> dict:
+    """What a look's notes hold of the picture; an error where `look_at_picture` did not put it there."""
+    if not isinstance(notes["picture"], dict):
+        raise RunError(
+            "there is no picture in this trace, and nothing to lay the heat over",
+            remedy="look with qkv.look.told.look_at_picture(captioner, picture), or save the record (.safetensors)",
+        )
+    return notes["picture"]
 
 
 def _map(seen: Trace, layer: str | None) -> Map:

@@ -16,7 +16,7 @@ from qkv.axis import Grid
 from qkv.errors import ConfigError
 from qkv.look.draw import FAINT, INK, _style
 from qkv.look.record import Trace
-from qkv.look.told import Word, picture_of, told_words
+from qkv.look.told import Word, picture_note, picture_of, told_words
 from qkv.store import new_file
 
 __all__ = ["heat_over", "pixel_heat", "save_look", "sheet"]
@@ -150,7 +150,7 @@ def _frames(seen: Trace, smooth: bool, layer: str | None) -> list[Image.Image]:
 def _save_numbers(seen: Trace, path: Path, layer: str | None) -> None:
     """Heat word by word, the boxes of the cells in pixels of the picture's file, and what else is known of a word."""
     words: Sequence[Word] = told_words(seen, layer)
-    grid, about = _grid(seen, layer), seen.notes["picture"]
+    grid, about = _grid(seen, layer), picture_note(seen.notes)
     left, top, right, bottom = about["region"]
     across, down = (right - left) / grid.image[1], (bottom - top) / grid.image[0]
     boxes = np.array([grid.box(cell) for cell in range(len(grid))])

@@ -143,4 +143,5 @@ at("examples").hidden = data.looks.length < 2;
 at("example").replaceChildren(...data.looks.map((one, i) => option(one.name || one.caption, i)));
 at("example").addEventListener("change", () => open(Number(at("example").value)));
 open(0);
+parts.themes(() => {});
 document.body.dataset.ready = "";

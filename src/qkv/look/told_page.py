@@ -4,22 +4,19 @@ The page is a single file: its style, its script, its pictures and its data lie 
 content security policy forbids it to try.
 """
 
-import html
-import json
 import math
-import re
 from collections.abc import Sequence
-from importlib.resources import files
 from pathlib import Path
 
 from qkv.axis import Grid
+from qkv.look.packing import filled
 from qkv.look.record import Map, Trace
-from qkv.look.told import said_words, told_words
+from qkv.look.told import picture_note, said_words, told_words
 from qkv.store import write_text
 
 __all__ = ["page", "write_page"]
 
-LIMIT = 3_000_000  # numbers of heat in a page; of more, each layer is the mean of its heads, and the page says so
+LIMIT = 3_000_000  # numbers of heat in a page
 
 
 def write_page(looks: Sequence[Trace], path: str | Path) -> None:
@@ -27,26 +24,26 @@ def write_page(looks: Sequence[Trace], path: str | Path) -> None:
     write_text(Path(path), page(looks))
 
 
-def page(looks: Sequence[Trace]) -> str:
-    """The page's HTML."""
+def page(looks: Trace | Sequence[Trace], *, limit: int = LIMIT) -> str:
+    """The page's HTML, of one look or of several.
+
+    Args:
+        limit: numbers of heat that it may hold; of more, each layer is the mean of its heads, and the page says so.
+    """
+    looks = [looks] if isinstance(looks, Trace) else looks
     maps = [maps[0] for seen in looks for maps in seen.values() if isinstance(maps[0].key, Grid)]
-    reduced = sum(map.weights.numel() for map in maps) > LIMIT
+    reduced = sum(map.weights.numel() for map in maps) > limit
     data = {
         "looks": [_look(seen, reduced) for seen in looks],
         "reduced": "For size, each layer is shown as the mean of its heads." if reduced else "",
     }
-    parts = {
-        "title": html.escape("What it looked at"),
-        "style": _packaged("page.css") + _packaged("told_page.css"),
-        "script": _packaged("told_page.js"),
-        # ASCII, and nothing in it that an HTML parser takes for markup
-        "data": re.sub("[<>&]", lambda sign: f"\\u{ord(sign[0]):04x}", json.dumps(data, allow_nan=False)),
-    }
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _packaged("told_page.html"))
+    styles, scripts = ("page.css", "told_page.css"), ("parts.js", "told_page.js")
+    return filled("told_page.html", "What it looked at", styles, scripts, data)
 
 
 def _look(seen: Trace, reduced: bool) -> dict:
     notes = seen.notes
+    picture = picture_note(notes)
     layers = [maps[0] for maps in seen.values() if maps and isinstance(maps[0].key, Grid)]
     faith = notes.get("faithfulness", {})
     words = [
@@ -57,9 +54,9 @@ def _look(seen: Trace, reduced: bool) -> dict:
         word["better"] = found["chance"] <= 0.05
     return {
         "run": str(notes.get("run", "")),
-        "name": notes["picture"]["name"],
-        "png": notes["picture"]["png"],
-        "size": notes["picture"]["size"],
+        "name": picture["name"],
+        "png": picture["png"],
+        "size": picture["size"],
         "caption": notes["caption"],
         "ended": notes.get("ended", True),
         "sentence": faith.get("sentence", ""),
@@ -89,7 +86,3 @@ def _layer(map: Map, notes: dict, reduced: bool) -> dict:
 
 def _short(value: float | None) -> float | None:
     return None if value is None or math.isnan(value) else round(value, 4)
-
-
-def _packaged(name: str) -> str:
-    return files("qkv.look").joinpath(name).read_text(encoding="utf-8")

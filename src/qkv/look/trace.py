@@ -12,6 +12,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from typing import Any
 
 import torch
 from jaxtyping import Float
@@ -27,7 +28,7 @@ from qkv.layers.score import Score
 from qkv.layers.window import WindowMask, Windows
 from qkv.look.record import Map, Trace
 
-__all__ = ["Edit", "ablate", "bias_maps", "position_maps", "trace"]
+__all__ = ["Edit", "ablate", "bias_maps", "no_attention", "position_maps", "trace"]
 
 Edit = Callable[[str, Float[Tensor, "batch head query key"]], Float[Tensor, "batch head query key"]]
 
@@ -90,6 +91,21 @@ def trace(
     finally:
         for layer in chosen.values():
             layer.tap = None
+
+
+def no_attention(which: Mapping[str, Any], instead: str) -> str:
+    """A remark for who looks at a model without attention: what is shown ``instead``.
+
+    Args:
+        which: what was asked for, as `trace` takes it.
+
+    Raises:
+        ConfigError: heads are asked for, or rows, which such a model has not.
+    """
+    for key, option in (("heads", "--heads"), ("queries", "--first")):
+        if which.get(key) is not None:
+            raise ConfigError(f"this model has no attention, and so no {key} to choose", remedy=f"leave {option} out")
+    return f"This model has no attention. {instead}"
 
 
 def ablate(heads: Mapping[str, Sequence[int]]) -> Edit:

@@ -4,14 +4,13 @@ A map in two dimensions keeps little of a hundred: it says how much. Neighbours 
 """
 
 import html
-import re
 from collections.abc import Sequence
-from importlib.resources import files
 
 import numpy as np
 from jaxtyping import Float
 
 from qkv.errors import ConfigError
+from qkv.look.packing import filled
 from qkv.tasks.word_ratios import Ratios
 from qkv.tasks.word_vectors import WordVectors
 
@@ -52,17 +51,17 @@ def word_page(
     units = np.stack([vectors.unit(vectors.row(word)) for word in shown])
     maps = [_map(title, points, shown, groups, words, arrows) for title, points in project(units)]
     tables = (_neighbours(word, near[word], COLOURS[i % len(COLOURS)]) for i, word in enumerate(words))
-    parts = {
-        "title": html.escape(", ".join(words)),
-        "run": html.escape(f"{vectors.folder.name if vectors.folder else ''} · {vectors.kind} · "
-                           f"{len(vectors):,} words of {vectors.dim} numbers"),
-        "maps": "\n".join(maps),
-        "neighbours": "\n".join(tables),
-        "arrows": _arrows(vectors, arrows),
-        "ratios": "\n".join(map(_ratios, ratios)),
-    }  # fmt: skip
-    template = files("qkv.look").joinpath("words.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], template)
+    run = f"{vectors.folder.name if vectors.folder else ''} · {vectors.kind} · "
+    return filled(
+        "words.html",
+        ", ".join(words),
+        ("words.css",),
+        run=html.escape(run + f"{len(vectors):,} words of {vectors.dim} numbers"),
+        maps="\n".join(maps),
+        neighbours="\n".join(tables),
+        arrows=_arrows(vectors, arrows),
+        ratios="\n".join(map(_ratios, ratios)),
+    )
 
 
 def project(units: Float[np.ndarray, "word dim"]) -> list[tuple[str, Float[np.ndarray, "word 2"]]]:

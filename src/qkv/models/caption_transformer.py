@@ -9,16 +9,15 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from qkv.axis import Grid
 from qkv.layers.attention import Attention
 from qkv.layers.block import DecoderBlock, FeedForward, Residual
 from qkv.layers.embed import TokenEmbedding, word_table
 from qkv.layers.linear import Linear
 from qkv.layers.mask import Mask
 from qkv.layers.norm import LayerNorm
-from qkv.layers.position import LearnedGrid, Sinusoidal
+from qkv.layers.position import Sinusoidal
 from qkv.models.checks import check_choices, check_dropout, check_heads, check_whole
-from qkv.models.image_encoder import ENCODERS, ImageEncoder
+from qkv.models.image_encoder import ENCODERS, SeesImage
 from qkv.models.transformer import State, Transformer
 
 __all__ = ["SIZES", "CaptionTransformer", "CaptionTransformerConfig"]
@@ -74,17 +73,14 @@ SIZES = {  #         dim       depth    heads    hidden       dropout
 }  # fmt: skip
 
 
-class CaptionTransformer(nn.Module):
+class CaptionTransformer(SeesImage):
     """An image model sees cells, and the blocks of a Transformer's decoder look at them."""
 
     Config, SIZES = CaptionTransformerConfig, SIZES
 
     def __init__(self, config: CaptionTransformerConfig):
-        super().__init__()
-        self.config = c = config
-        self.encoder = ImageEncoder(c.encoder, c.encoder_size)
-        width = self.encoder.width
-        self.position = LearnedGrid(width, self.encoder.grid(c.image)) if c.positions == "learned" else None
+        super().__init__(config)
+        c, width = config, self.encoder.width
         self.target = TokenEmbedding(word_table(c.words, c.dim), Sinusoidal(c.dim), c.dropout)
         self.decoder = nn.ModuleList(
             DecoderBlock(
@@ -100,31 +96,18 @@ class CaptionTransformer(nn.Module):
         if c.tie == "output":
             self.output.weight = self.target.words.weight
 
-    def forward(
-        self,
-        image: Float[Tensor, "batch 3 height width"],
-        target: Int[Tensor, "batch target"],
-        target_lengths: Int[Tensor, "batch"] | None = None,
-    ) -> Float[Tensor, "batch target dim"]:
-        """What each next word is predicted from, having read the words up to it; `output` makes logits of it."""
-        return self.tell(self.encode(image), target)
-
-    def encode(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch cell seen"]:
-        """What is seen at each cell."""
-        return self.encoder(image)
-
     def tell(
         self, cells: Float[Tensor, "batch cell seen"], target: Int[Tensor, "batch target"]
     ) -> Float[Tensor, "batch target dim"]:
-        """As `forward`, of what `encode` has seen."""
-        cells, states = self._placed(cells), self.target(target)
+        """What each next word is predicted from, having read the words up to it."""
+        cells, states = self.placed(cells), self.target(target)
         for block in self.decoder:
             states = block(states, cells)
         return states if self.decoder_norm is None else self.decoder_norm(states)
 
     def start(self, cells: Float[Tensor, "batch cell seen"]) -> State:
         """One empty hypothesis for each image."""
-        cells = self._placed(cells)
+        cells = self.placed(cells)
         batch, keys = cells.shape[:2]
         memory = tuple(block.cross.remember(cells) for block in self.decoder)
         own = torch.empty(batch, 1, 0, dtype=torch.bool, device=cells.device)
@@ -133,10 +116,3 @@ class CaptionTransformer(nn.Module):
 
     # A search goes on as any Transformer's does.
     step, select = Transformer.step, Transformer.select
-
-    def axes(self, image: Float[Tensor, "batch 3 height width"]) -> dict[str, list[Grid]]:
-        """The grid of the cells, for each image of a batch."""
-        return {"cells": self.encoder.axis(image)}
-
-    def _placed(self, cells: Float[Tensor, "batch cell seen"]) -> Float[Tensor, "batch cell seen"]:
-        return cells if self.position is None else cells + self.position(*self.encoder.grid(self.config.image))

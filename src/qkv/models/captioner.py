@@ -3,20 +3,18 @@
 from dataclasses import dataclass, replace
 
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
-from qkv.axis import Grid
 from qkv.errors import ConfigError
 from qkv.layers.attention import Attention, KeyValue
 from qkv.layers.dropout import Dropout
 from qkv.layers.embed import TokenEmbedding, word_table
 from qkv.layers.gated import FixedContext, GatedDecoder
 from qkv.layers.linear import Linear
-from qkv.layers.position import LearnedGrid
 from qkv.layers.recurrent import Carried
 from qkv.layers.score import Additive, Bilinear, Dot
 from qkv.models.checks import check_choices, check_dropout, check_whole
-from qkv.models.image_encoder import ENCODERS, ImageEncoder
+from qkv.models.image_encoder import ENCODERS, SeesImage
 
 __all__ = ["SIZES", "Captioner", "CaptionerConfig", "State"]
 
@@ -82,16 +80,14 @@ class State:
     carried: Carried
 
 
-class Captioner(nn.Module):
+class Captioner(SeesImage):
     """An image model sees cells, and an LSTM looks at them, word by word (figure 1)."""
 
     Config, SIZES = CaptionerConfig, SIZES
 
     def __init__(self, config: CaptionerConfig):
-        super().__init__()
-        self.config = c = config
-        self.encoder = ImageEncoder(c.encoder, c.encoder_size)
-        width = self.encoder.width
+        super().__init__(config)
+        c, width = config, self.encoder.width
         if c.attention == "dot" and width != c.dim:
             raise ConfigError(
                 f"size.attention is 'dot', a state has {c.dim} numbers and a cell of the encoder has {width}",
@@ -101,7 +97,6 @@ class Captioner(nn.Module):
         if c.attention != "none":
             score = SCORES[c.attention](c.dim, width)
             attention = Attention(c.dim, memory_width=width, score=score, project=False, between=("target", "cells"))
-        self.position = LearnedGrid(width, self.encoder.grid(c.image)) if c.positions == "learned" else None
         self.target = TokenEmbedding(word_table(c.words, c.dim), None, c.dropout)
         self.decoder = GatedDecoder(c.dim, width, attention, c.gated)
         self.dropout = Dropout(c.dropout)
@@ -109,33 +104,16 @@ class Captioner(nn.Module):
         if c.tie == "output":
             self.output.weight = self.target.words.weight
 
-    def forward(
-        self,
-        image: Float[Tensor, "batch 3 height width"],
-        target: Int[Tensor, "batch target"],
-        target_lengths: Int[Tensor, "batch"] | None = None,
-    ) -> Float[Tensor, "batch target dim"]:
-        """What each next word is predicted from, having read the words up to it; `output` makes logits of it.
-
-        Padded on the right, padded words come after every real one, and no state runs backwards.
-        """
-        return self.tell(self.encode(image), target)
-
-    def encode(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch cell seen"]:
-        """What is seen at each cell (section 3.1.1)."""
-        return self.encoder(image)
-
     def tell(
         self, cells: Float[Tensor, "batch cell seen"], target: Int[Tensor, "batch target"]
     ) -> Float[Tensor, "batch target dim"]:
-        """As `forward`, of what `encode` has seen."""
+        """What each next word is predicted from, having read the words up to it; no state runs backwards."""
         state = self.start(cells)
         return self.dropout(self.decoder(self.target(target), state.memory, state.carried))
 
     def start(self, cells: Float[Tensor, "batch cell seen"]) -> State:
         """One empty hypothesis for each image, which begins at the mean of its cells."""
-        if self.position is not None:
-            cells = cells + self.position(*self.encoder.grid(self.config.image))
+        cells = self.placed(cells)
         return State(self.decoder.attention.remember(cells), self.decoder.begin(cells))
 
     def step(self, state: State, tokens: Int[Tensor, "image beam"]) -> tuple[Float[Tensor, "image beam word"], State]:
@@ -151,7 +129,3 @@ class Captioner(nn.Module):
         if images is None:
             return state
         return State(state.memory.select(images), state.carried.keep(images))
-
-    def axes(self, image: Float[Tensor, "batch 3 height width"]) -> dict[str, list[Grid]]:
-        """The grid of the cells, for each image of a batch."""
-        return {"cells": self.encoder.axis(image)}

@@ -3,18 +3,20 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from qkv import models
 from qkv.axis import Grid
 from qkv.errors import ConfigError, nearest
+from qkv.layers.position import LearnedGrid
 from qkv.models.saved import fill
 from qkv.store import read_tensors
 
-__all__ = ["ENCODERS", "ImageEncoder"]
+__all__ = ["ENCODERS", "ImageEncoder", "SeesImage"]
 
 ENCODERS = ("resnet", "vit", "swin", "efficientnet")
 HEADS = ("head", "distilled_head", "pool")  # what only classes are read with
@@ -66,6 +68,41 @@ class ImageEncoder(nn.Module):
         tensors |= {alias: tensors[name] for alias, name in json.loads(metadata.get("tied", "{}")).items()}
         kept = {name: tensor for name, tensor in tensors.items() if name.split(".")[0] not in HEADS}
         fill(self.model, kept, file)
+
+
+class SeesImage(nn.Module):
+    """What models have in common that see the cells of an image, and then tell about it word by word (``tell``)."""
+
+    def __init__(self, config: Any):
+        super().__init__()
+        self.config = config
+        self.encoder = ImageEncoder(config.encoder, config.encoder_size)
+        learned = config.positions == "learned"
+        self.position = LearnedGrid(self.encoder.width, self.encoder.grid(config.image)) if learned else None
+
+    def forward(
+        self,
+        image: Float[Tensor, "batch 3 height width"],
+        target: Int[Tensor, "batch target"],
+        target_lengths: Int[Tensor, "batch"] | None = None,
+    ) -> Float[Tensor, "batch target dim"]:
+        """What each next word is predicted from, having read the words up to it; `output` makes logits of it.
+
+        Padded on the right, padded words come after every real one, and none looks back at them.
+        """
+        return self.tell(self.encode(image), target)
+
+    def encode(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch cell seen"]:
+        """What is seen at each cell (Xu et al. 2015, section 3.1.1)."""
+        return self.encoder(image)
+
+    def placed(self, cells: Float[Tensor, "batch cell seen"]) -> Float[Tensor, "batch cell seen"]:
+        """What is seen at each cell, and where that is."""
+        return cells if self.position is None else cells + self.position(*self.encoder.grid(self.config.image))
+
+    def axes(self, image: Float[Tensor, "batch 3 height width"]) -> dict[str, list[Grid]]:
+        """The grid of the cells, for each image of a batch."""
+        return {"cells": self.encoder.axis(image)}
 
 
 def _config(name: str, size: str):

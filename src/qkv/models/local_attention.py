@@ -8,6 +8,7 @@ from torch.nn import functional
 
 from qkv.errors import ConfigError
 from qkv.layers.attention import Attention
+from qkv.layers.convolution import BottleneckBlock
 from qkv.layers.mask import neighbours
 from qkv.layers.position import NearBias
 from qkv.models.checks import check_heads, check_whole
@@ -77,10 +78,7 @@ class LocalAttentionNet(ResNet):
 
     Config, SIZES = LocalAttentionConfig, SIZES
 
-    def __init__(self, config: LocalAttentionConfig):
-        super().__init__(config)
-        for number, stage in enumerate(self.stages):
-            for place, block in enumerate(stage):
-                stride = 2 if number and not place else 1
-                stream = f"stage.{number - (stride > 1)}"  # it looks before it strides
-                block.second = LocalAttention(config.widths[number], config.heads, config.reach, stride, stream)
+    def block(self, stage: int, inside: int, stride: int, shortcut: nn.Module) -> nn.Module:
+        c, stream = self.config, f"stage.{stage - (stride > 1)}"  # it looks before it strides
+        looks = LocalAttention(c.widths[stage], c.heads, c.reach, stride, stream)
+        return BottleneckBlock(inside, c.widths[stage], stride, shortcut, looks)

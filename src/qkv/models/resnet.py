@@ -72,19 +72,22 @@ class ResNet(nn.Module):
     def __init__(self, config: ResNetConfig):
         super().__init__()
         self.config = c = config
-        make = BLOCKS[c.block]
         self.stem = STEMS[c.stem](c.stem_width)
         self.stages, inside = nn.ModuleList(), c.stem_width
-        for number, (width, depth) in enumerate(zip(c.widths, c.depths, strict=True)):
+        for number, depth in enumerate(c.depths):
             blocks = nn.Sequential()
             for block in range(depth):
-                stride, outside = 2 if number and not block else 1, make.expansion * width
+                stride, outside = 2 if number and not block else 1, c.channels(number)
                 same = stride == 1 and inside == outside
                 shortcut = nn.Identity() if same else SHORTCUTS[c.shortcut](inside, outside, stride)
-                blocks.append(make(inside, width, stride, shortcut))
+                blocks.append(self.block(number, inside, stride, shortcut))
                 inside = outside
             self.stages.append(blocks)
         self.head = Head(inside, c.classes)
+
+    def block(self, stage: int, inside: int, stride: int, shortcut: nn.Module) -> nn.Module:
+        """A block of a stage, which is given so many channels."""
+        return BLOCKS[self.config.block](inside, self.config.widths[stage], stride, shortcut)
 
     def forward(self, image: Float[Tensor, "batch 3 height width"]) -> Float[Tensor, "batch class"]:
         """Logits of each class, of a normalised image."""

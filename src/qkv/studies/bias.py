@@ -16,11 +16,11 @@ import torch
 
 from qkv import models
 from qkv.errors import ConfigError, nearest
-from qkv.store import read_json, write_json
+from qkv.store import write_json
 from qkv.studies.apart import in_a_process
 from qkv.studies.bias_data import ORDERS, subset
 from qkv.studies.bias_rung import attention_memory, learn
-from qkv.studies.study import Study, keep_terms, write_csv
+from qkv.studies.study import Study, keep_terms, read_results, write_csv
 from qkv.train.run import Run
 
 __all__ = ["LEARNERS", "Learner", "chosen", "compare"]
@@ -108,6 +108,7 @@ def compare(run: Run, names: Sequence[str], counts: Sequence[int], side: int, se
         for order, count in [*(("plain", count) for count in sorted(counts)), ("patches", most), ("pixels", most)]
         for name in names
     ]
+    read_results(run.out)  # a damaged one must not come out after hours
     interrupted = False
     for order, count, seed, name in plan:
         record = run.out / "results" / f"{name}-{order}-{count}-{seed}.json"
@@ -131,7 +132,7 @@ def compare(run: Run, names: Sequence[str], counts: Sequence[int], side: int, se
     memory = run.out / "memory.json"
     if not interrupted and not memory.exists():
         write_json(memory, _memory())
-    results = [read_json(file) for file in (run.out / "results").glob("*.json")]
+    results = read_results(run.out)
     results.sort(key=lambda r: (list(LEARNERS).index(r["model"]), ORDERS.index(r["order"]), r["pictures"], r["seed"]))
     write_csv(map(_row, results), run.out / "results.csv")
     return Study(run.out, results, interrupted)

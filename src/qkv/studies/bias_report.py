@@ -8,6 +8,7 @@ from qkv.store import read_json
 from qkv.studies.bias_data import ORDERS
 from qkv.studies.pages import COLOURS, finish, mean, new_chart, spread, table, write_charts, write_page
 from qkv.studies.study import Study
+from qkv.train.progress import clock
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -26,7 +27,7 @@ def rows(study: Study) -> list[dict[str, str]]:
             name = f"{count:,}" if order == "plain" else SAID[order]
             row[name] = spread(cell, "accuracy", 1, unit=0.01)
         plain = [result for result in results if result["order"] == "plain"]
-        row["minutes"] = f"{mean(plain, 'minutes'):.1f}" if plain else "–"
+        row["time"] = clock(60 * mean(plain, "minutes")) if plain else "–"
         row["pictures/s"] = f"{mean(results, 'pictures_per_second'):,.0f}"
         row["memory"] = f"{mean(results, 'memory_mb'):,.0f} MB"
         made.append(row)
@@ -90,9 +91,10 @@ def write_report(study: Study) -> Path:
 
 
 def _memory(folder: Path) -> dict[str, "Figure"]:
-    if not (folder / "memory.json").exists():
+    file = folder / "memory.json"
+    if not file.exists():
         return {}
-    told = read_json(folder / "memory.json")
+    told = read_json(file, "remove it and run the same command again: it measures this anew, and keeps the rest")
     chart, axes = new_chart()
     sides = [each["side"] for each in told]
     axes.plot(sides, [4e-6 * side**4 for side in sides], ":", color=COLOURS[0], label="4 R^4 bytes")

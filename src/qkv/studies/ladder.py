@@ -6,6 +6,7 @@ stands already is not climbed again, and one that was cut short goes on.
 """
 
 import hashlib
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -21,13 +22,13 @@ from qkv.data.pairs import open_part, resolve
 from qkv.data.prepare import PreparedPairs, prepare_pairs
 from qkv.errors import ConfigError, RunError, nearest
 from qkv.models.seq2seq import Seq2SeqConfig
-from qkv.store import new_folder, read_json, write_json
+from qkv.store import new_folder, write_json
 from qkv.studies.apart import in_a_process
 from qkv.studies.rung import climb
-from qkv.studies.study import Study, keep_terms, write_csv
+from qkv.studies.study import Study, keep_terms, read_results, write_csv
 from qkv.tasks.evaluate import read_gold
 from qkv.tasks.translate import Translate
-from qkv.train.run import Run
+from qkv.train.run import Loop, Run
 
 __all__ = ["RUNGS", "Rung", "chosen", "compare"]
 
@@ -57,6 +58,8 @@ REFERENCE = "dot"  # the others get as many parameters as this one has at the wi
 HIDDEN = (2.0, 1.75, 2.25, 1.5, 2.5, 1.0, 3.0)  # widths of a feed-forward layer in widths of the model, as wished
 NEAR, FAR = 0.02, 0.1  # how far from the reference a count of parameters may lie: gladly, and at most
 FEW_TESTS = 5
+EVALUATIONS = 10  # of a rung: without points there is nothing to compare at equal minutes
+STEPS_A_MINUTE = 300  # as a guess, where minutes alone end a rung
 
 
 def chosen(names: str | None) -> list[Rung]:
@@ -90,8 +93,10 @@ def compare(run: Run, rungs: Sequence[Rung], seeds: int = 1, gold: Path | None =
     links = hashlib.blake2b(gold.read_bytes(), digest_size=12).hexdigest() if gold else ""
     keep_terms(run, beam=beam, gold=links, files=prepared.summary["files_hash"])
     sizes = {rung.name: size for rung, size in zip(rungs, _sizes(run.size, rungs, codec), strict=True)}
+    read_results(run.out)  # a damaged one must not come out after hours
     interrupted = False
-    often = min(run.loop.log_every, run.loop.evaluate_every, run.loop.steps or run.loop.log_every)
+    every = _every(run, prepared.train.epoch_length(0))
+    often = min(run.loop.log_every, every, run.loop.steps or run.loop.log_every)
     for seed in range(run.seed, run.seed + seeds):
         for rung in rungs:
             record = run.out / "results" / f"{rung.name}-{seed}.json"
@@ -99,7 +104,7 @@ def compare(run: Run, rungs: Sequence[Rung], seeds: int = 1, gold: Path | None =
                 continue
             own = replace(
                 run, model=rung.model, size=sizes[rung.name], seed=seed, out=run.out / "runs" / f"{rung.name}-{seed}",
-                loop=replace(run.loop, log_every=often),
+                loop=replace(run.loop, log_every=often, evaluate_every=every),
             )  # fmt: skip
             print(f"\n{rung.label}, seed {seed}", flush=True)
             told = in_a_process(climb, own, run.out, tests, gold, beam)
@@ -109,11 +114,28 @@ def compare(run: Run, rungs: Sequence[Rung], seeds: int = 1, gold: Path | None =
             write_json(record, {"rung": rung.name, "label": rung.label, "seed": seed, **told})
         if interrupted:
             break
-    results = [read_json(file) for file in sorted((run.out / "results").glob("*.json"))]
+    results = read_results(run.out)
     order = list(RUNGS)
     results.sort(key=lambda result: (order.index(result["rung"]), result["seed"]))
     write_csv(map(_row, results), run.out / "results.csv")
     return Study(run.out, results, interrupted)
+
+
+def _every(run: Run, epoch: int) -> int:
+    """Steps between evaluations: as many as were asked for, else so that each rung has some `EVALUATIONS`.
+
+    Args:
+        epoch: batches of one.
+    """
+    loop = run.loop
+    if loop.evaluate_every != Loop.evaluate_every:
+        return loop.evaluate_every
+    ends = (
+        loop.most_steps,
+        loop.epochs and math.ceil(loop.epochs * epoch / run.optimize.accumulate),
+        loop.minutes and math.ceil(loop.minutes * STEPS_A_MINUTE),
+    )
+    return max(1, min(loop.evaluate_every, min(filter(None, ends)) // EVALUATIONS))
 
 
 def _tests(data) -> list[tuple[str, str]]:

@@ -5,11 +5,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from qkv.errors import RunError
 from qkv.look.alignment import as_predicted
 from qkv.look.draw import grid_figure
 from qkv.look.record import Trace
 from qkv.studies.pages import COLOURS, finish, mean, new_chart, spread, svg, table, write_charts, write_page
 from qkv.studies.study import Study
+from qkv.train.progress import clock
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -30,7 +32,7 @@ def rows(study: Study) -> list[dict[str, str]]:
         row["exact"] = f"{mean(results, 'exact'):.0%}"
         if any("aer" in result for result in study.results):
             row["AER"] = spread(results, "aer", 3) if "aer" in first else "–"
-        row["minutes"] = f"{mean(results, 'minutes'):.1f}"
+        row["time"] = clock(60 * mean(results, "minutes"))
         row["tokens/s"] = f"{mean(results, 'tokens_per_second'):,.0f}"
         row["memory"] = f"{mean(results, 'memory_mb'):,.0f} MB"
         made.append(row)
@@ -94,7 +96,7 @@ def write_report(study: Study) -> Path:
     first = study.results[0]
     parts = {
         "budget": table(rows(study)),
-        "minutes": f"{minutes:.1f}",
+        "time": clock(60 * minutes),
         "equal": table(equal),
         "signature": html.escape(first["signatures"][first["score"]]),
         "charts": write_charts(figures(study), study.folder),
@@ -114,7 +116,7 @@ def _sentence(study: Study, number: int) -> str:
         cells.append(
             f'<div class="rung"><h4>{html.escape(result["label"])}</h4>'
             f'<p class="said{right}" lang="">{html.escape(own["translation"]) or "(nothing)"}</p>'
-            f"{_picture(study.folder / own['look']) if 'look' in own else ''}</div>"
+            f"{_picture(study, result, own['look']) if 'look' in own else ''}</div>"
         )
     return (
         f'<section><h3 lang="">{html.escape(told["source"])}</h3>'
@@ -123,9 +125,14 @@ def _sentence(study: Study, number: int) -> str:
     )
 
 
-def _picture(file: Path) -> str:
+def _picture(study: Study, result: Mapping[str, Any], look: str) -> str:
     """The map that alignments are read off, or of a model without attention its gradients, rows as predicted words."""
-    trace = Trace.load(file)
+    try:
+        trace = Trace.load(study.folder / look)
+    except RunError as error:
+        record = f"results/{result['rung']}-{result['seed']}.json"
+        again = f"remove {record} and run the same command again: it is measured and drawn anew"
+        raise RunError(f"{error} It belongs to the result of {result['label']}", remedy=again) from None
     note = trace.notes.get("alignment") or {}
     map = trace[note["layer"]][0] if note else trace.select()[0]
     if not note or note.get("reading") == "unshifted":

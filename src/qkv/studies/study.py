@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from qkv.errors import ConfigError
+from qkv.errors import ConfigError, RunError
 from qkv.store import read_json, write_json
 from qkv.train.options import flat, to_mapping
 from qkv.train.run import Run
 
-__all__ = ["Study", "keep_terms", "write_csv"]
+__all__ = ["Study", "keep_terms", "read_results", "write_csv"]
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def keep_terms(run: Run, **more: Any) -> None:
     now = {key: value for key, value in to_mapping(run).items() if key not in ("out", "resume", "spread", "seed")}
     now = dict(flat({**now, **more}))
     file = run.out / "study.json"
-    before = read_json(file) if file.exists() else now
+    before = read_json(file, "choose another --out: the terms of what is there are lost") if file.exists() else now
     for key in [*now, *before]:
         if before.get(key) != now.get(key):
             raise ConfigError(
@@ -40,6 +40,21 @@ def keep_terms(run: Run, **more: Any) -> None:
                 remedy="choose another --out, or leave it as it was",
             )
     write_json(file, now)
+
+
+def read_results(folder: Path) -> list[dict[str, Any]]:
+    """The records of all models trained, by the names of their files.
+
+    Raises:
+        RunError: one is damaged; the message says how to have it again.
+    """
+    results = []
+    for file in sorted((folder / "results").glob("*.json")):
+        again = f"remove {file.name} and run the same command again: it measures this one anew, and keeps the others"
+        results.append(read_json(file, again))
+        if not isinstance(results[-1], dict) or "seed" not in results[-1]:
+            raise RunError("is not a result of a study", file=file, remedy=again)
+    return results
 
 
 def write_csv(rows: Iterable[Mapping[str, Any]], file: Path) -> None:

@@ -23,7 +23,7 @@ from qkv.layers.attention import Attention
 from qkv.layers.cross_entropy import word_log_probabilities
 from qkv.layers.gated import GatedDecoder
 from qkv.look.record import Trace
-from qkv.look.trace import trace
+from qkv.look.trace import no_attention, trace
 from qkv.models.saved import load_model
 from qkv.tasks.settings import read_settings
 
@@ -31,6 +31,7 @@ __all__ = ["Caption", "Captioner", "looks"]
 
 Pixels = UInt8[np.ndarray, "row column 3"]
 Source = str | Path | bytes | Pixels  # a file, what it holds, or pixels
+INSTEAD = "Every word is given the mean of the picture."
 
 
 @dataclass(frozen=True)
@@ -201,10 +202,14 @@ class Captioner:
 
         `qkv.look.told.look_at_picture` adds the picture itself.
         """
-        seen, betas = (Trace(), None) if not looks(self.model) else self.replay(cells, [answer], **which)
+        if looks(self.model):
+            seen, betas = self.replay(cells, [answer], **which)
+        else:
+            seen, betas = Trace(notes={"remark": no_attention(which, INSTEAD)}), None
         tokens = self.codec.vocabulary.tokens(answer.ids)
         seen.notes.update(
-            picture=answer.picture, caption=answer.text, score=answer.score, token_scores=list(answer.token_scores),
+            shows="told", picture=answer.picture, caption=answer.text, score=answer.score,
+            token_scores=list(answer.token_scores),
             said={"pieces": list(tokens.pieces), "spans": [list(span) for span in tokens.spans], "text": tokens.text},
             ended=answer.ended, run=str(self.folder) if self.folder else "",
         )  # fmt: skip

@@ -26,11 +26,12 @@ from qkv.errors import ConfigError
 from qkv.layers.attention import Attention
 from qkv.look.record import Map, Trace
 from qkv.look.rollout import gradient_rollout
-from qkv.look.trace import Edit, ablate, position_maps, trace
+from qkv.look.trace import Edit, ablate, no_attention, position_maps, trace
 
 __all__ = ["ATTENTION", "GRADIENT", "Outcome", "Reading", "head_effects", "inputs", "look_at", "relevance", "silenced"]
 
 ATTENTION, GRADIENT = "relevance.attention", "relevance.gradient"
+INSTEAD = "Shown is the gradient, that is, what each answer hangs on."
 
 Score = Callable[[Tensor, Tensor], Tensor]
 
@@ -72,8 +73,10 @@ def look_at(model: nn.Module, reading: Reading, edit: Edit | None = None, **whic
         return {outcome.name: float(outcome.score(states, given[1])) for outcome in reading.outcomes}
 
     seen = Trace()
+    looks = any(isinstance(module, Attention) for module in model.modules())
+    remarks = [*filter(None, [reading.remark]), *([] if looks else [no_attention(which, INSTEAD)])]
     with torch.inference_mode():
-        if any(isinstance(module, Attention) for module in model.modules()):
+        if looks:
             with trace(model, axes=axes, edit=edit, **which) as found:
                 seen.notes["edited" if edit is not None else "scores"] = scores()
             seen.maps.update(found.maps)
@@ -82,8 +85,8 @@ def look_at(model: nn.Module, reading: Reading, edit: Edit | None = None, **whic
             seen.notes["scores"] = scores()
     seen.maps.update({map.name: [map] for map in relevance(model, reading)})
     seen.notes.update(source=reading.axis.text, target=reading.said)
-    if reading.remark:
-        seen.notes["remark"] = reading.remark
+    if remarks:
+        seen.notes["remark"] = " ".join(remarks)
     return seen
 
 

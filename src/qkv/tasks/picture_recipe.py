@@ -38,6 +38,9 @@ def recipe(run: Any, labels: str) -> dict[str, Any]:
     if not (data.folder or data.train):
         return chosen
     pictures, side = glance(data)
+    if data.batch == ImageFiles.batch and pictures < 2 * data.batch:
+        chosen["data"]["batch"] = 1 << max(pictures // 2, 1).bit_length() - 1  # half of them at most
+        run = dataclasses.replace(run, data=dataclasses.replace(data, batch=chosen["data"]["batch"]))
     case = _case(run, pictures)
     chosen |= {"optimize": _optimize(run, case), "loop": _loop(run, case, pictures)}
     chosen["optimize"]["warmup"], chosen["optimize"]["schedule"] = _schedule(run, chosen["loop"], pictures)

@@ -107,6 +107,7 @@ class Task(Protocol):
     unit: str  # what a real target is called in the plural (``tokens``), for the progress line
 
     # A task may have a constructor with keywords and defaults (label smoothing): they are the options --learn.KEY.
+    # Those that mean something to some of its models only are named in ``only``: KEY -> those models.
 
     def prepare(self, data: Any, folder: Path, seed: int, codec: Any | None = None) -> Prepared:
         """Read and check the user's files; learn the codec unless one is given; keep what is derived in ``folder``.
@@ -152,7 +153,7 @@ class Task(Protocol):
     def recipe(run: Any) -> Mapping[str, Any]:
         """If there is such a method: settings that suit the run's model and data, as nested keys of its YAML file.
 
-        They take the place of defaults; what the user says wins.
+        They take the place of defaults; what the user says wins. Only a ``model`` takes the place of the one named.
         """
         ...
 

@@ -24,6 +24,7 @@ __all__ = ["Vectors"]
 
 # Of the published programs; but theirs do not divide the gradient of CBOW's mean, which ours does: its rate is higher.
 RATES = {"skipgram": 0.025, "cbow": 0.2, "glove": 0.05}
+FEW = 1_000_000  # words of text: of fewer, most vectors are what chance made of them
 EPOCHS = {"skipgram": 5, "cbow": 5, "glove": 25}
 
 
@@ -89,7 +90,7 @@ class Vectors:
         size = sum(file.stat().st_size for file in files)
         first = [f"{size / 1e6:,.1f} MB of files; ids take about as much disk as plain text"] if size else []
         words, text = read_text(data, folder / "text", codec)
-        return PreparedWords(None, text, words, [*first, *text.report()], text.summary)
+        return PreparedWords(None, text, words, [*first, *text.report(), *_warned(text.summary)], text.summary)
 
     def load_codec(self, folder: Path) -> Words:
         return Words.load(folder)
@@ -164,3 +165,14 @@ class Vectors:
             f"qkv vectors {folder} evaluate --questions questions-words.txt --pairs wordsim353.tsv",
             f"qkv look {folder} {word} --out look.html",
         ]
+
+
+def _warned(summary: Mapping[str, Any]) -> list[str]:
+    """What to expect of little text."""
+    if summary["kept"] >= FEW:
+        return []
+    return [
+        f"WARNING: {summary['kept']:,} words of text are few to learn {summary['words']:,} vectors from. Expect the "
+        f"neighbours of frequent words to make sense at best, and analogies not to: that takes {FEW:,} words and more. "
+        "More text helps, and so does starting from vectors of a larger one (--init)"
+    ]

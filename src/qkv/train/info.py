@@ -7,11 +7,13 @@ from typing import Any
 import yaml
 from safetensors import safe_open
 
+from qkv import tasks
 from qkv.errors import RunError
 from qkv.store import read_json
 from qkv.train import checkpoint
+from qkv.train.compiled import OWN
 from qkv.train.folder import read_scores
-from qkv.train.options import flat
+from qkv.train.options import flat, read_run
 from qkv.train.progress import clock, words
 
 __all__ = ["describe", "lines"]
@@ -33,7 +35,7 @@ def describe(folder: Path) -> dict[str, Any]:
         record = read_json(folder / "run.json")
         told |= {key: record[key] for key in ("versions", "machine", "data", "report")}
     if (folder / "run.yaml").is_file():
-        told["run"] = yaml.safe_load((folder / "run.yaml").read_text(encoding="utf-8"))
+        told["run"] = _used(yaml.safe_load((folder / "run.yaml").read_text(encoding="utf-8")))
     if saved := checkpoint.latest(folder):
         state = saved[1]
         finished = state.finished or {}
@@ -83,6 +85,14 @@ def lines(told: dict[str, Any]) -> list[str]:
         say("", told["machine"])
     say("disk", "  ".join(f"{name} {size:,}" for name, size in told["disk"].items()) + "  bytes")
     return said
+
+
+def _used(run: dict[str, Any]) -> dict[str, Any]:
+    """A run's settings without those that what made its steps has no use for."""
+    task = tasks.find(run["task"], run.get("kind", ""))
+    if not hasattr(task, "compiled") or not task(**run.get("learn", {})).compiled(read_run(run)):
+        return run
+    return run | {part: {key: run[part][key] for key in run[part] if key in keys} for part, keys in OWN.items()}
 
 
 def _parameters(file: Path) -> int:

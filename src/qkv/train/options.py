@@ -2,10 +2,11 @@
 
 import dataclasses
 import difflib
+import inspect
 import json
 import re
+from argparse import Action, RawDescriptionHelpFormatter
 from argparse import ArgumentError as ParsingError
-from argparse import RawDescriptionHelpFormatter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
@@ -18,16 +19,35 @@ from qkv import models, tasks
 from qkv.errors import ConfigError, nearest
 from qkv.train.run import Loop, Optimize, Run, Spread
 
-__all__ = ["Help", "from_flags", "from_mapping", "in_one_sentence", "nearest_key", "take", "to_mapping", "to_yaml"]
+__all__ = [
+    "Help",
+    "from_flags",
+    "from_mapping",
+    "in_one_sentence",
+    "nearest_key",
+    "read_run",
+    "take",
+    "to_mapping",
+    "to_yaml",
+]
 
 set_parsing_settings(docstring_parse_attribute_docstrings=True)
 
 DEFAULT_SIZE = "small"  # what a laptop can train; a model that has no such size takes its own defaults
 
 RECIPE = """
-    A recipe by model and data stands in for defaults of data, optimize and loop; training says which it is, and
-    --print_config prints its values.
+
+A recipe by model and data stands in for defaults of data, optimize and loop; training says which it is, and
+--print_config prints its values.
 """
+TITLES = {
+    "data": "the data",
+    "size": "size and make of the model",
+    "learn": "what is learned",
+    "optimize": "how the weights follow the gradient",
+    "loop": "how long, and what is done on the way",
+    "spread": "on what it runs",
+}
 EXAMPLES = """examples:
   qkv train translate --data ko-en/ --data.source ko --data.target en --size small --out runs/ko-en
   qkv train classify --data photos/ --model vit --out runs/birds
@@ -70,6 +90,11 @@ def from_mapping(task: str, values: Mapping[str, Any]) -> Run:
     return _with_recipe(task, {key: _plain(value) for key, value in values.items()}, [])
 
 
+def read_run(values: Mapping[str, Any]) -> Run:
+    """The run that a folder's YAML file says, as it was: no recipe is asked again, nor the run that it started from."""
+    return _make(values["task"], {key: value for key, value in values.items() if key != "init"}, [])
+
+
 def to_mapping(run: Run) -> dict[str, Any]:
     """A run as plain data, in the order of its YAML file; without what only the codec knows."""
     values = {field.name: _plain(getattr(run, field.name)) for field in dataclasses.fields(run)}
@@ -99,10 +124,37 @@ def _with_recipe(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     task = tasks.find(name, run.kind)
     if not hasattr(task, "recipe"):
         return _make(name, values, flags) if any(flag.startswith("--print_config") for flag in flags) else run
-    recipe = dict(task.recipe(run))
+    recipe = _as_begun(dict(task.recipe(run)), _begun(run))
+    if "model" in recipe:
+        values["model"] = recipe.pop("model")
+    if isinstance(values.get("size"), str):
+        values["size"] = {"": values["size"]}
     if values.get("size"):  # the name of a size stands for all of its fields: it goes where another size is asked for
         recipe["size"] = {key: value for key, value in recipe.get("size", {}).items() if key}
     return _make(name, _under({**values, "kind": run.kind}, recipe), flags)
+
+
+def _begun(run: Run) -> dict[str, Any]:
+    """The settings of the run that goes on in the folder; nothing if there is none, or quite another one."""
+    if not any((run.out / "checkpoints").glob("step-*")):
+        return {}
+    before = _read_yaml(str(run.out / "run.yaml"))
+    return before if all(before.get(key, "") == getattr(run, key) for key in ("task", "kind", "model")) else {}
+
+
+def _as_begun(recipe: Mapping[str, Any], begun: Mapping[str, Any]) -> dict[str, Any]:
+    """A recipe with what was chosen when the run began: a warm-up that follows from the steps stays as it was.
+
+    How long a run is may change, so that is chosen anew.
+    """
+    return {
+        key: _as_begun(value, begun.get(key) or {})
+        if isinstance(value, Mapping)
+        else value
+        if key in ("steps", "epochs", "minutes")
+        else begun.get(key, value)
+        for key, value in recipe.items()
+    }
 
 
 def _under(values: Any, defaults: Any) -> Any:
@@ -117,7 +169,8 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     if tasks.has_kinds(name) and not values.get("kind"):
         values["kind"] = tasks.kind_of(name, _somewhere(values["data"], flags))
     task = tasks.find(name, values.get("kind", ""))
-    if (Path(values.get("model") or "") / "model.json").is_file():  # a trained run: its model is where to start
+    named = values.get("model") or ""
+    if named not in models.MODELS and (Path(named) / "model.json").is_file():  # a trained run: where to start
         values["init"] = values.pop("model")
     start = {}
     if values.get("init"):
@@ -147,7 +200,9 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     values = {key: value for key, value in values.items() if value not in ({}, "")}
 
     flags[:] = [_long(flag, getattr(task, "short", {})) for flag in flags]
-    parser = _parser(task, cls, filled)
+    only = getattr(task, "only", {}) if model in models.MODELS else {}
+    useless = frozenset(f"learn.{key}" for key, known in only.items() if model not in known)
+    parser = _parser(task, cls, filled, useless)
     known = {action.dest: action for action in parser._actions if action.dest not in ("help", "print_config")}
     for key, _ in flat(values):
         if key not in known:
@@ -164,6 +219,12 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
         parsed = parser.parse_args(["--config", json.dumps(values), *flags])
     except ParsingError as error:
         raise in_one_sentence(error) from None
+    for key in sorted(useless):
+        if parsed[key] != known[key].default:
+            raise ConfigError(
+                f"{key} is {parsed[key]}, and means nothing to a {model}",
+                remedy="leave it out, or use --model " + " or ".join(task.only[key.removeprefix("learn.")]),
+            )
     whole = parser.instantiate(parsed)
     kinds = {"data": task.Data, "size": cls.Config, "optimize": Optimize, "loop": Loop, "spread": Spread}
     values = {field.name: whole.get(field.name) for field in dataclasses.fields(Run)}
@@ -180,13 +241,20 @@ def _long(flag: str, short: Mapping[str, str]) -> str:
 
 
 class Help(RawDescriptionHelpFormatter, DefaultHelpFormatter):
-    """The examples keep their lines."""
+    """The examples keep their lines; what is marked as code in a docstring is plain text here."""
+
+    def _format_text(self, text: str) -> str:
+        return super()._format_text(text.replace("`", ""))
+
+    def _expand_help(self, action: Action) -> str:
+        return super()._expand_help(action).replace("`", "")
 
 
 @cache  # to read the docstrings of all options takes a second, and a recipe parses twice
-def _parser(task: type, model: type, filled: frozenset[str]) -> ArgumentParser:
+def _parser(task: type, model: type, filled: frozenset[str], hidden: frozenset[str]) -> ArgumentParser:
+    about_task = (inspect.getdoc(task) or "").partition("\n\n")[0]
     parser = ArgumentParser(
-        prog=f"qkv train {task.name}", description=(task.__doc__ or "") + RECIPE * hasattr(task, "recipe"),
+        prog=f"qkv train {task.name}", description=about_task + RECIPE * hasattr(task, "recipe"),
         epilog=EXAMPLES, formatter_class=Help,
         exit_on_error=False, allow_abbrev=False,
     )  # fmt: skip
@@ -201,7 +269,7 @@ def _parser(task: type, model: type, filled: frozenset[str]) -> ArgumentParser:
     parser.add_argument("--out", type=Path, required=True, help="the run's folder: model, codec, scores, checkpoints")
     parser.add_class_arguments(task.Data, "data")
     parser.add_class_arguments(model.Config, "size", skip=filled)
-    if "__init__" in vars(task):
+    if task.__init__ is not object.__init__:
         parser.add_class_arguments(task, "learn")
     for key, kind in (("optimize", Optimize), ("loop", Loop), ("spread", Spread)):
         parser.add_class_arguments(kind, key)
@@ -221,10 +289,13 @@ def _parser(task: type, model: type, filled: frozenset[str]) -> ArgumentParser:
     for action in parser._actions:
         if action.dest in ("data", "size"):
             action.metavar, action.help = short[action.dest]
-        elif action.dest in ("learn", "optimize", "loop", "spread") or (
+        elif action.dest in ("learn", "optimize", "loop", "spread", *hidden) or (
             action.dest.startswith("data.") and "CONFIG" in str(action.metavar)
         ):
             action.help = SUPPRESS
+    for key, group in parser.groups.items():  # a docstring, where it has no title of its own
+        title, _, more = " ".join(group.title.split()).partition(". ")
+        group.title, group.description = TITLES.get(key, title), more if more and key not in TITLES else None
     return parser
 
 

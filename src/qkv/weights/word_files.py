@@ -43,4 +43,4 @@ def export_vectors(vectors: WordVectors, file: Path, form: str, most_words: int 
     """Write a run's vectors as a file, the most frequent words first."""
     words = list(vectors.words.words)[:most_words]
     with new_file(file, vectors.rows.nbytes) as partial:
-        write_vectors(partial, words, vectors.rows[: len(words)], form)
+        write_vectors(partial, words, vectors.rows[: len(words)], form, file.suffix)
