@@ -1,7 +1,7 @@
 """How good word vectors are, ours and gensim's beside each other: same corpus, same words, same budget, several seeds.
 
     python benchmarks/vectors_quality.py --data corpus.txt.gz --evaluation word_eval/ [--seeds 3] [--models cbow]
-    python benchmarks/vectors_quality.py ... --models cbow --gensim-rates 0.025 0.05 0.1   # gensim at several rates
+    python benchmarks/vectors_quality.py ... --models cbow --gensim-rates 0.025 0.05 0.1   # at several rates
 
 ``--evaluation`` holds questions-words.txt, and wordsim353.tsv and simlex999.txt or some of them. Both learn from the
 same lines in small letters, cut by the same pattern, with the published settings (5 epochs, window 5, 5 negatives,
@@ -38,6 +38,7 @@ def main() -> None:
     options.add_argument("--dim", type=int, default=100)
     options.add_argument("--epochs", type=int, default=5)
     options.add_argument("--threads", type=int, default=2)
+    options.add_argument("--rates", type=float, nargs="+", help="our learning rates (the default of each model)")
     options.add_argument("--gensim-rates", type=float, nargs="+", help="learning rates of gensim (0.025; CBOW's 0.05)")
     options.add_argument("--without-gensim", action="store_true")
     wanted = options.parse_args()
@@ -50,11 +51,11 @@ def main() -> None:
                 out.write(" ".join(cut(text)) + "\n")
         for model in wanted.models.split(","):
             rates = [] if model == "glove" or wanted.without_gensim else wanted.gensim_rates or [GENSIM_RATES[model]]
-            for engine, rate in [("qkv", None), *(("gensim", rate) for rate in rates)]:
+            for engine, rate in [*(("qkv", r) for r in wanted.rates or [None]), *(("gensim", r) for r in rates)]:
                 found, seconds = [], []
                 for seed in range(wanted.seeds):
                     began = time.process_time()
-                    vectors = RUNS[engine](wanted, model, corpus, seed, rate, Path(scratch) / f"{model}-{seed}")
+                    vectors = RUNS[engine](wanted, model, corpus, seed, rate, Path(scratch) / f"{model}-{rate}-{seed}")
                     seconds.append(time.process_time() - began)
                     found.append(_scores(vectors, wanted.evaluation))
                 told = "   ".join(f"{name} {_spread([scores[name] for scores in found])}" for name in found[0])
@@ -82,6 +83,8 @@ def _qkv(wanted, model: str, corpus: Path, seed: int, rate: float | None, out: P
               "spread": {"threads": wanted.threads}}  # fmt: skip
     if model != "glove":
         values["loop"] = {"epochs": wanted.epochs}
+    if rate:
+        values["optimize"] = {"lr": rate}
     return qkv.load(train(from_mapping("vectors", values)).folder)
 
 
