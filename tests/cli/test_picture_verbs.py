@@ -57,6 +57,8 @@ def test_classify_into_a_file_and_again(place, tmp_path, capsys):
 
 def test_evaluate(place, tmp_path, capsys):
     words = ["evaluate", str(place / "run"), "--data", str(place / "shapes")]
+    assert main(["classify", str(place / "run"), "shapes.zip"]) == 2
+    assert "shapes.zip: this is an archive; expected pictures or folders of them" in capsys.readouterr().err
     assert main([*words, "--batch", "0"]) == 2
     assert "--batch is 0; expected a whole number from 1" in capsys.readouterr().err
     assert main([*words, "--page", str(tmp_path / "worst.html"), "--json"]) == 0

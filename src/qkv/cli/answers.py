@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from qkv.cli.verb import check_positive
+from qkv.data.archives import ARCHIVES
+from qkv.errors import DataError
 
 if TYPE_CHECKING:
     from qkv.tasks.clip_classifier import ClipAnswer, ClipClassifier
@@ -30,11 +32,15 @@ def answer_all(
 
     Raises:
         ConfigError: ``top`` or ``batch`` is less than 1, or ``out`` cannot be.
+        DataError: an archive is named.
     """
+    for path in paths:
+        if path.lower().endswith(ARCHIVES):
+            raise DataError("this is an archive", expected=f"{kind} or folders of them", remedy="unpack it", file=path)
     ways = import_module(f"qkv.tasks.{kind}_out")
     check_positive(top=top, batch=batch)
-    rows = ways.rows_of(classifier, out, top) if out else None
     names = ways.find(paths)
+    rows = ways.rows_of(classifier, out, top) if out else None
     if rows is None:
         width = min(max(map(len, names)), 60)
         # Lines on a terminal are their own progress.

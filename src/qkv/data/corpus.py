@@ -121,7 +121,7 @@ def corpus_files(where: str) -> list[Path]:
         files = [f for f in hidden if not any(part.startswith(".") for part in f.relative_to(path).parts)]
         files = [file for file in files if _kind(file) in ("", ".txt", ".jsonl", ".parquet", ".tsv", ".csv")]
         if not files:
-            raise DataError("there is no text", expected="files of lines, .jsonl, .parquet, .tsv or .csv (.gz too)", file=path)
+            raise DataError("there is no text", expected="lines, .jsonl, .parquet, .tsv or .csv (.gz too)", file=path)
         return files
     if (
         path.suffix
