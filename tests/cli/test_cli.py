@@ -164,6 +164,11 @@ def test_help_of_training_has_a_title_for_each_group_and_no_markup(capsys):
         assert lines[begin].endswith(".") and lines.count(lines[begin]) == 1  # what the task is, once
 
 
+def test_help_of_training_says_what_is_short_for_a_key(capsys):
+    out = " ".join(run("train", "vectors", "--help", capsys=capsys)[1].split())
+    assert "Width of a vector; --dim for short" in out and "--threads for short" in out
+
+
 def test_help_of_a_verb_says_what_it_does_once(capsys):
     _, out, _ = run("phrases", "--help", capsys=capsys)
     assert out.count("Write Korean-English sentence pairs") == 1 and "\nwhat it takes:\n" in out

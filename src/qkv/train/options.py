@@ -252,6 +252,7 @@ class Help(RawDescriptionHelpFormatter, DefaultHelpFormatter):
 
 @cache  # to read the docstrings of all options takes a second, and a recipe parses twice
 def _parser(task: type, model: type, filled: frozenset[str], hidden: frozenset[str]) -> ArgumentParser:
+    short = {option: name for name, option in getattr(task, "short", {}).items()}
     about_task = (inspect.getdoc(task) or "").partition("\n\n")[0]
     parser = ArgumentParser(
         prog=f"qkv train {task.name}", description=about_task + RECIPE * hasattr(task, "recipe"),
@@ -283,16 +284,18 @@ def _parser(task: type, model: type, filled: frozenset[str], hidden: frozenset[s
         default=True,
         help="go on with the run in --out if there is one; false refuses to touch it",
     )
-    short = {"data": ("DIR", "short for train, dev and test found in this folder by name")}
+    whole = {"data": ("DIR", "short for train, dev and test found in this folder by name")}
     sizes = ", ".join(getattr(model, "SIZES", {}))
-    short["size"] = ("NAME", f"one of {sizes}: defaults for the keys below (those of --model: each has its own)")
+    whole["size"] = ("NAME", f"one of {sizes}: defaults for the keys below (those of --model: each has its own)")
     for action in parser._actions:
         if action.dest in ("data", "size"):
-            action.metavar, action.help = short[action.dest]
+            action.metavar, action.help = whole[action.dest]
         elif action.dest in ("learn", "optimize", "loop", "spread", *hidden) or (
             action.dest.startswith("data.") and "CONFIG" in str(action.metavar)
         ):
             action.help = SUPPRESS
+        elif action.dest in short:
+            action.help = f"{(action.help or '').rstrip('.')}; --{short[action.dest]} for short"
     for key, group in parser.groups.items():  # a docstring, where it has no title of its own
         title, _, more = " ".join(group.title.split()).partition(". ")
         group.title, group.description = TITLES.get(key, title), more if more and key not in TITLES else None
