@@ -1,9 +1,9 @@
 """Batches of clips as a pure function of (seed, epoch, position), so that resuming is a jump."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -14,7 +14,7 @@ from torch import Tensor
 from qkv.data.augment import flip, shift
 from qkv.data.clip_codec import ClipCodec
 from qkv.data.clip_listing import ClipExample
-from qkv.data.image_batches import Position
+from qkv.data.image_batches import Position, SeenBatch
 from qkv.data.image_store import ImageStore
 
 __all__ = ["ClipBatch", "ClipBatches", "Clips", "HeldOutClips", "Told", "stack"]
@@ -30,7 +30,7 @@ class Told:
 
 
 @dataclass(frozen=True)
-class ClipBatch:
+class ClipBatch(SeenBatch):
     """Some clips, padded on the right to the longest, and what is to be learned of them.
 
     ``lengths`` are their real frames; ``times`` begin each frame, in seconds. ``labels`` are as in
@@ -44,23 +44,6 @@ class ClipBatch:
     labels: Float[Tensor, "clip output"]
     frame_labels: Int[Tensor, "clip frame"]
     ids: Int[Tensor, "clip"]
-
-    @property
-    def targets(self) -> int:
-        return len(self.images)
-
-    @property
-    def size(self) -> int:
-        return len(self.images)
-
-    def to(self, device: torch.device | str, non_blocking: bool = True) -> "ClipBatch":
-        return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
-
-    def pin_memory(self) -> "ClipBatch":
-        return self._each(lambda tensor: tensor.pin_memory())
-
-    def _each(self, move: Callable[[Tensor], Tensor]) -> "ClipBatch":
-        return replace(self, **{name: move(value) for name, value in vars(self).items()})
 
 
 class Clips:

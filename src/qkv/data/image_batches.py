@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Protocol
+from typing import Protocol, Self
 
 import numpy as np
 import torch
@@ -23,7 +23,7 @@ from qkv.data.image_store import ImageStore
 from qkv.data.mix import cutmix, mixup
 from qkv.data.pictures import decode
 
-__all__ = ["HeldOut", "ImageBatch", "ImageBatches", "Images"]
+__all__ = ["HeldOut", "ImageBatch", "ImageBatches", "Images", "SeenBatch"]
 
 
 class Position(Protocol):
@@ -33,8 +33,31 @@ class Position(Protocol):
     batch: int
 
 
+class SeenBatch:
+    """What batches of something seen share: tensors, of which ``images`` has a row for each example."""
+
+    images: Tensor
+
+    @property
+    def targets(self) -> int:
+        return len(self.images)
+
+    @property
+    def size(self) -> int:
+        return len(self.images)
+
+    def to(self, device: torch.device | str, non_blocking: bool = True) -> Self:
+        return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
+
+    def pin_memory(self) -> Self:
+        return self._each(lambda tensor: tensor.pin_memory())
+
+    def _each(self, move: Callable[[Tensor], Tensor]) -> Self:
+        return replace(self, **{name: move(value) for name, value in vars(self).items()})
+
+
 @dataclass(frozen=True)
-class ImageBatch:
+class ImageBatch(SeenBatch):
     """Some pictures and what is to be learned of them.
 
     ``labels`` are shares: 1 for each class that a picture has and 0 for the others, between them where pictures were
@@ -45,23 +68,6 @@ class ImageBatch:
     images: Float[Tensor, "image 3 row column"]
     labels: Float[Tensor, "image output"]
     ids: Int[Tensor, "image"]
-
-    @property
-    def targets(self) -> int:
-        return len(self.images)
-
-    @property
-    def size(self) -> int:
-        return len(self.images)
-
-    def to(self, device: torch.device | str, non_blocking: bool = True) -> "ImageBatch":
-        return self._each(lambda tensor: tensor.to(device, non_blocking=non_blocking))
-
-    def pin_memory(self) -> "ImageBatch":
-        return self._each(lambda tensor: tensor.pin_memory())
-
-    def _each(self, move: Callable[[Tensor], Tensor]) -> "ImageBatch":
-        return replace(self, **{name: move(getattr(self, name)) for name in ("images", "labels", "ids")})
 
 
 class Images:

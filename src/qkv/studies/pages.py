@@ -2,6 +2,7 @@
 
 import html
 import io
+import re
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -63,12 +64,14 @@ def table(rows: Sequence[Mapping[str, str]]) -> str:
 
 
 def write_page(template: str, parts: Mapping[str, str], path: Path) -> Path:
-    """Fill ``{{name}}`` of a template in this room."""
-    page = files("qkv.studies").joinpath(template).read_text(encoding="utf-8")
-    for name, text in parts.items():
-        page = page.replace("{{" + name + "}}", text)
-    write_text(path, page)
+    """Fill ``{{name}}`` of a template in this room, at once, so that nothing in a part is taken for a place to fill."""
+    parts = {"style": _packaged("study.css"), **parts}
+    write_text(path, re.sub(r"\{\{(\w+)\}\}", lambda place: parts[place[1]], _packaged(template)))
     return path
+
+
+def _packaged(name: str) -> str:
+    return files("qkv.studies").joinpath(name).read_text(encoding="utf-8")
 
 
 def mean(results: Sequence[Mapping[str, Any]], key: str) -> float:

@@ -1,6 +1,6 @@
 """What tasks share that learn a number of something seen: its error, and its scores in the unit of the targets."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ class TellsNumber:
         huber: deviations from which an error counts linearly and no more by its square; 0 is the squared error.
     """
 
+    outputs: Callable[[nn.Module, Any], Float[Tensor, "example 1"]]  # what a model says of each example: the task's own
     name = "regress"
     best = "mae"
     higher_is_better: Mapping[str, bool] = {"loss": False, "mae": False, "rmse": False, "r2": True, "spearman": True}
@@ -31,10 +32,6 @@ class TellsNumber:
         if huber < 0:
             raise ConfigError(f"learn.huber is {huber}", expected="0 or more")
         self.huber = huber
-
-    def outputs(self, model: nn.Module, batch: Any) -> Float[Tensor, "example 1"]:
-        """What the model says of each example; the task's own."""
-        raise NotImplementedError
 
     def numbers(self, codec: Any) -> Any:
         """The part of the codec that scales numbers back."""
