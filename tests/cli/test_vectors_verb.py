@@ -23,6 +23,13 @@ def told(capsys, *words: str) -> tuple[int, str, str]:
     return code, out.out, out.err
 
 
+def test_a_word_with_a_blank(capsys, tmp_path):
+    (tmp_path / "v.txt").write_text("3 2\nNew York 1 0\nParis 1 0.1\n사과 0 1\n", encoding="utf-8")
+    assert told(capsys, "vectors", "import", tmp_path / "v.txt", "--out", tmp_path / "run")[0] == 0
+    code, out, _ = told(capsys, "vectors", tmp_path / "run", "odd", "New York", "Paris", "사과")
+    assert code == 0 and out.splitlines()[0].endswith("사과") and "New York" in out
+
+
 def test_actions(run, capsys, tmp_path):
     code, out, _ = told(capsys, "vectors", run, "nearest", "왕", "--top", "3")
     assert code == 0 and len(out.splitlines()) == 3

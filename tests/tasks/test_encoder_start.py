@@ -20,8 +20,10 @@ from qkv.errors import ConfigError, RunError
 from qkv.models.bert import BertConfig
 from qkv.models.rnn import RnnConfig
 from qkv.models.saved import build, load_model, save_model
+from qkv.tasks.classify_texts import ClassifyTexts
 from qkv.tasks.evaluate import score_files
 from qkv.tasks.load import load
+from qkv.tasks.pretrain import Pretrain
 from qkv.tasks.settings import write_settings
 from qkv.tasks.translate import Translate
 from qkv.train.loop import train
@@ -226,6 +228,12 @@ def test_two_starts_are_refused(bert, frozen, pairs, tmp_path):
         from_mapping("translate", given)
 
 
+def test_a_run_without_word_vectors_is_no_start_for_them(bert):
+    for task in (Translate, Pretrain, ClassifyTexts):
+        with pytest.raises(RunError, match="is a run of 'pretrain', expected one of word vectors"):
+            task(embeddings=str(bert))
+
+
 def test_a_run_of_another_model_is_named(codec, pairs, tmp_path):
     save_model(build("rnn", RnnConfig(words=codec.size, dim=8, outputs=2)), tmp_path / "rnn")
     with pytest.raises(ConfigError, match=r"rnn is a run of the model 'rnn', expected a run of bert|run of bert"):
@@ -238,7 +246,10 @@ def test_what_the_bert_cannot_read_is_refused(bert, pairs, tmp_path):
     with pytest.raises(ConfigError, match=r"max_length is 63, and the encoder reads 64.*--data.max_length 62"):
         train(run)
     run = from_mapping("translate", {**given, "data": {**given["data"], "bpe_dropout": 0.1}})
-    with pytest.raises(ConfigError, match="BPE-dropout needs a BPE vocabulary of our own"):
+    with pytest.raises(ConfigError, match="BPE vocabulary of our own, and the encoder's vocabulary is not one"):
+        train(run)
+    run = from_mapping("translate", {**given, "data": {**given["data"], "joint": True}})
+    with pytest.raises(ConfigError, match="one vocabulary of both languages, and the encoder brings"):
         train(run)
     run = from_mapping("translate", given)
     with pytest.raises(ConfigError, match="of another BERT than the vocabulary"):

@@ -85,10 +85,10 @@ def odd(run: Path, words: str, json: bool = False) -> None:
 
     Args:
         run: the folder of a run with word vectors.
-        words: three words or more.
+        words: three words or more; quote one that has a blank.
         json: print JSON.
     """
-    _print_near(_open(run).odd(words.split()), json)
+    _print_near(_open(run).odd(words.split(JOINED["odd"]) if JOINED["odd"] in words else words.split()), json)
 
 
 def export(
@@ -126,12 +126,10 @@ def import_(file: Path, *, out: Path, limit: int | None = None) -> None:
 
 
 def _open(run: Path):
-    from qkv.errors import RunError
     from qkv.tasks.load import load
-    from qkv.tasks.settings import family
+    from qkv.tasks.word_start import refuse_other_runs
 
-    if (run / "model.json").is_file() and family(run) != "vectors":
-        raise RunError(f"is a run of {family(run)!r}", expected="one of word vectors", file=run)
+    refuse_other_runs(run)
     return load(run)
 
 
@@ -149,7 +147,7 @@ def _evaluate(argv: Sequence[str]) -> int:
 
 
 ACTIONS = {"nearest": nearest_words, "similarity": similarity, "export": export, "analogy": analogy, "odd": odd}
-JOINED = ("analogy", "odd")  # several words are one argument
+JOINED = {"analogy": " ", "odd": "\t"}  # several words are one argument, with this between them
 
 
 def main(argv: Sequence[str]) -> int:
@@ -171,6 +169,6 @@ def main(argv: Sequence[str]) -> int:
         raise ConfigError(f"there is no action {action!r}", remedy=nearest(action, [*ACTIONS, "evaluate", "import"]))
     if action in JOINED:
         end = next((i for i, word in enumerate(rest) if word.startswith("--")), len(rest))
-        rest = [*([" ".join(rest[:end])] if end else []), *rest[end:]]
+        rest = [*([JOINED[action].join(rest[:end])] if end else []), *rest[end:]]
     run_verb(ACTIONS[action], f"vectors RUN {action}", [run, *rest])
     return 0

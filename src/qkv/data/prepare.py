@@ -66,7 +66,16 @@ def prepare_pairs(
         raise ConfigError("there is nothing to train on", remedy="name it with --data.train")
     given = (codec.source, codec.target) if codec else (source,) if source else ()
     if data.bpe_dropout and not all(getattr(v, "made_of", "") == "bpe" for v in given):
-        raise ConfigError("BPE-dropout needs a BPE vocabulary of our own", remedy="leave --data.bpe_dropout at 0")
+        whose = "the encoder's vocabulary is not one" if source else "the run that is gone on from has another"
+        raise ConfigError(
+            f"BPE-dropout cuts words by a BPE vocabulary of our own, and {whose}",
+            remedy="leave --data.bpe_dropout at 0",
+        )
+    if source and data.joint:
+        raise ConfigError(
+            "data.joint asks for one vocabulary of both languages, and the encoder brings that of the source",
+            remedy="leave --data.joint out",
+        )
     kept.mkdir(parents=True, exist_ok=True)
     files = {part: corpus.fingerprint() for part in PARTS if (corpus := open_part(data, part))}
     where = kept / _key(data, files, codec) if codec else None

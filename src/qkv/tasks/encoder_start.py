@@ -26,7 +26,8 @@ WIDE = 512  # numbers of a token's vector; a wider BERT takes smaller steps
 
 
 def encoder_recipe(run: Any, folder: str) -> Mapping[str, Any]:
-    """The model that reads with a run's BERT, no more pieces than that reads, and a rate that suits what was trained.
+    """The model that reads with a run's BERT, no more pieces than that reads, a vocabulary of the target's own, and a
+    rate that suits what was trained.
 
     A run says itself what its encoder is made of: to go on with it, or from it, the BERT's own run is not needed.
 
@@ -55,7 +56,7 @@ def encoder_recipe(run: Any, folder: str) -> Mapping[str, Any]:
 
 
 def _no_more_than(run: Any, bert: BertConfig) -> Mapping[str, Any]:
-    return {"data": {"max_length": min(run.data.max_length, bert.longest - MARKS)}}
+    return {"data": {"max_length": min(run.data.max_length, bert.longest - MARKS), "joint": False}}
 
 
 def _config_of(folder: Path, out: Path) -> BertConfig:

@@ -19,7 +19,7 @@ from qkv.layers.cross_entropy import linear_cross_entropy
 from qkv.models.saved import fill_but_head, load_model
 from qkv.tasks.settings import write_settings
 from qkv.tasks.task import Loss, Prepared, Scores
-from qkv.tasks.word_start import start_from_vectors
+from qkv.tasks.word_start import refuse_other_runs, start_from_vectors
 
 __all__ = ["Pretrain"]
 
@@ -58,6 +58,7 @@ class Pretrain:
                 raise ConfigError(f"learn.{key} is {value}", expected="0 or more")
         if not words and not next:
             raise ConfigError("learn.words and learn.next are both 0", expected="something to learn")
+        refuse_other_runs(embeddings)
         self.words, self.next, self.embeddings = words, next, embeddings
         self.longest = 0  # of the data, once they are prepared
 

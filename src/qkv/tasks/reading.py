@@ -11,7 +11,7 @@ from qkv.data.text_codec import TextCodec
 from qkv.errors import ConfigError
 from qkv.models.saved import fill_but_head
 from qkv.store import read_tensors
-from qkv.tasks.word_start import start_from_vectors
+from qkv.tasks.word_start import refuse_other_runs, start_from_vectors
 
 __all__ = ["Reads"]
 
@@ -31,6 +31,7 @@ class Reads:
     short: Mapping[str, str] = {"embeddings": "learn.embeddings"}
 
     def __init__(self, embeddings: str = ""):
+        refuse_other_runs(embeddings)
         self.embeddings = embeddings
         self.names: tuple[str, ...] = ()  # of the outputs, once the config is made
 

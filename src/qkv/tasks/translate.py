@@ -26,7 +26,7 @@ from qkv.tasks.scores import text_scores
 from qkv.tasks.settings import read_settings, write_settings
 from qkv.tasks.task import Loss, Prepared, Scores
 from qkv.tasks.translator import Translator, default_reader
-from qkv.tasks.word_start import start_from_vectors
+from qkv.tasks.word_start import refuse_other_runs, start_from_vectors
 
 __all__ = ["Translate"]
 
@@ -85,6 +85,7 @@ class Translate:
                 "learn.embeddings and learn.encoder both say what the source's tokens start from",
                 remedy="leave one out: an encoder brings its own token vectors",
             )
+        refuse_other_runs(embeddings)
         self.embeddings, self.encoder = embeddings, encoder
         for key, value, below in (("smoothing", smoothing, 1), ("align", align, math.inf)):
             if not 0 <= value < below:

@@ -7,8 +7,16 @@ from torch import nn
 
 from qkv.data.codec import Vocabulary
 from qkv.data.piece_vectors import cover
+from qkv.errors import RunError
+from qkv.tasks.settings import family
 
-__all__ = ["start_from_vectors"]
+__all__ = ["refuse_other_runs", "start_from_vectors"]
+
+
+def refuse_other_runs(place: Path | str) -> None:
+    """RunError if what is named for its word vectors is a trained run of another kind."""
+    if place and (Path(place).expanduser() / "model.json").is_file() and family(place) != "vectors":
+        raise RunError(f"is a run of {family(place)!r}", expected="one of word vectors", file=Path(place))
 
 
 def start_from_vectors(table: nn.Embedding, vocabulary: Vocabulary, file: str) -> list[str]:
