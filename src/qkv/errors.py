@@ -8,7 +8,7 @@ import difflib
 from collections.abc import Iterable
 from pathlib import Path
 
-__all__ = ["ConfigError", "DataError", "RunError", "UserError", "nearest"]
+__all__ = ["ConfigError", "DataError", "RunError", "UserError", "nearest", "refuse_wrong"]
 
 
 class UserError(Exception):
@@ -51,6 +51,18 @@ class ConfigError(UserError):
 
 class RunError(UserError):
     """A run folder, checkpoint or weight file cannot be used."""
+
+
+def refuse_wrong(group: str, *options: tuple[object, str, object, str]) -> None:
+    """ConfigError for the first option of a group that is wrong.
+
+    Args:
+        group: where they stand, such as "data".
+        options: whether it is wrong, its name, its value, and what was expected.
+    """
+    for wrong, name, value, expected in options:
+        if wrong:
+            raise ConfigError(f"{group}.{name} is {value}", expected=expected)
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

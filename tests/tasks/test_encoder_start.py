@@ -230,7 +230,7 @@ def test_two_starts_are_refused(bert, frozen, pairs, tmp_path):
 
 def test_a_run_without_word_vectors_is_no_start_for_them(bert):
     for task in (Translate, Pretrain, ClassifyTexts):
-        with pytest.raises(RunError, match="is a run of 'pretrain', expected one of word vectors"):
+        with pytest.raises(RunError, match="is a run of 'pretrain'; expected one of word vectors"):
             task(embeddings=str(bert))
 
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from qkv.data.image_files import Augment, Interpolation
-from qkv.errors import ConfigError
+from qkv.errors import refuse_wrong
 
 if TYPE_CHECKING:  # the command line reads CaptionFiles for its flags and must start without torch and numpy
     from qkv.data.report import Report
@@ -67,7 +67,8 @@ class CaptionFiles:
     augment: Augment = field(default_factory=lambda: Augment(scale=1.0, flip=0.0))
 
     def __post_init__(self):
-        wrong = [
+        refuse_wrong(
+            "data",
             (not 0 < self.hold_out < 1, "hold_out", self.hold_out, "more than 0, less than 1"),
             (self.max_length < 1, "max_length", self.max_length, "1 or more"),
             (self.words < 0, "words", self.words, "0 or more"),
@@ -75,11 +76,13 @@ class CaptionFiles:
             (not 0 < self.crop <= 1, "crop", self.crop, "more than 0, at most 1"),
             (self.batch < 1, "batch", self.batch, "1 or more"),
             (self.keep_mb < 0, "keep_mb", self.keep_mb, "0 or more"),
-            (bool(self.augment.mixup or self.augment.cutmix), "augment", "a mixture", "one picture for one caption"),
-        ]
-        for bad, name, value, expected in wrong:
-            if bad:
-                raise ConfigError(f"data.{name} is {value}", expected=expected)
+            (
+                bool(self.augment.mixup or self.augment.cutmix),
+                "augment",
+                "a mixture",
+                "one picture for one caption",
+            ),
+        )
 
 
 def check(data: CaptionFiles, every: bool = False) -> "Report":

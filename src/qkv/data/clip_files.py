@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from qkv.data.image_files import Interpolation
-from qkv.errors import ConfigError
+from qkv.errors import refuse_wrong
 
 if TYPE_CHECKING:  # the command line reads ClipFiles for its flags and must start without torch and numpy
     from qkv.data.report import Report
@@ -69,7 +69,8 @@ class ClipFiles:
     flip: float = 0.0
 
     def __post_init__(self):
-        wrong = [
+        refuse_wrong(
+            "data",
             (self.labels not in ("class", "number"), "labels", self.labels, "class or number"),
             (not 0 < self.hold_out < 1, "hold_out", self.hold_out, "more than 0, less than 1"),
             (self.frames < 1, "frames", self.frames, "1 or more"),
@@ -80,10 +81,7 @@ class ClipFiles:
             (self.keep_mb < 0, "keep_mb", self.keep_mb, "0 or more"),
             (self.shift < 0, "shift", self.shift, "0 or more"),
             (not 0 <= self.flip <= 1, "flip", self.flip, "a chance: from 0 to 1"),
-        ]
-        for bad, name, value, expected in wrong:
-            if bad:
-                raise ConfigError(f"data.{name} is {value}", expected=expected)
+        )
 
 
 def check(data: ClipFiles, every: bool = False) -> "Report":

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from qkv.errors import ConfigError, DataError, nearest
+from qkv.errors import ConfigError, DataError, nearest, refuse_wrong
 
 __all__ = ["CorpusFiles", "Sentence", "corpus_files", "fingerprint", "read_sentences", "resolve_corpus", "sentences_in"]
 
@@ -69,17 +69,15 @@ class CorpusFiles:
     batch_tokens: int = 4096
 
     def __post_init__(self):
-        wrong = [
+        refuse_wrong(
+            "data",
             (self.words < 0, "words", self.words, "0 or more"),
             (self.learn_from < 1, "learn_from", self.learn_from, "1 or more"),
             (self.longest < 8, "longest", self.longest, "8 or more"),
             (not 0 <= self.short <= 1, "short", self.short, "from 0 to 1"),
             (not 0 < self.masked < 1, "masked", self.masked, "more than 0, less than 1"),
             (self.batch_tokens < 1, "batch_tokens", self.batch_tokens, "1 or more"),
-        ]
-        for bad, name, value, expected in wrong:
-            if bad:
-                raise ConfigError(f"data.{name} is {value}", expected=expected)
+        )
 
 
 def resolve_corpus(data: CorpusFiles) -> CorpusFiles:

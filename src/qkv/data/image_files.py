@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from qkv.errors import ConfigError
+from qkv.errors import refuse_wrong
 
 if TYPE_CHECKING:  # the command line reads ImageFiles for its flags and must start without torch and numpy
     from qkv.data.report import Report
@@ -44,7 +44,8 @@ class Augment:
     mixed: float = 1.0
 
     def __post_init__(self):
-        wrong = [
+        refuse_wrong(
+            "data.augment",
             (not 0 < self.scale <= 1, "scale", self.scale, "more than 0, at most 1"),
             (self.ratio < 1, "ratio", self.ratio, "1 or more"),
             (self.shift < 0, "shift", self.shift, "0 or more"),
@@ -55,10 +56,7 @@ class Augment:
             (self.mixup < 0, "mixup", self.mixup, "0 or more"),
             (self.cutmix < 0, "cutmix", self.cutmix, "0 or more"),
             (not 0 <= self.mixed <= 1, "mixed", self.mixed, "a share: from 0 to 1"),
-        ]
-        for bad, name, value, expected in wrong:
-            if bad:
-                raise ConfigError(f"data.augment.{name} is {value}", expected=expected)
+        )
 
 
 @dataclass(frozen=True)
@@ -111,7 +109,8 @@ class ImageFiles:
     augment: Augment = Augment()
 
     def __post_init__(self):
-        wrong = [
+        refuse_wrong(
+            "data",
             (self.labels not in ("class", "several", "number"), "labels", self.labels, "class, several or number"),
             (not self.separator, "separator", repr(self.separator), "at least one character"),
             (not 0 < self.hold_out < 1, "hold_out", self.hold_out, "more than 0, less than 1"),
@@ -119,10 +118,7 @@ class ImageFiles:
             (not 0 < self.crop <= 1, "crop", self.crop, "more than 0, at most 1"),
             (self.batch < 1, "batch", self.batch, "1 or more"),
             (self.keep_mb < 0, "keep_mb", self.keep_mb, "0 or more"),
-        ]
-        for bad, name, value, expected in wrong:
-            if bad:
-                raise ConfigError(f"data.{name} is {value}", expected=expected)
+        )
 
 
 def check(data: ImageFiles, every: bool = False) -> "Report":

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from qkv.errors import ConfigError, DataError
+from qkv.errors import ConfigError, DataError, refuse_wrong
 
 if TYPE_CHECKING:  # the command line reads PairFiles for its flags and must start without torch and numpy
     from qkv.data.formats import Corpus
@@ -61,7 +61,8 @@ class PairFiles:
     bpe_dropout: float = 0.0
 
     def __post_init__(self):
-        wrong = [
+        refuse_wrong(
+            "data",
             (self.words < 0, "words", self.words, "0 or more"),
             (self.learn_from < 1, "learn_from", self.learn_from, "1 or more"),
             (self.max_length < 1, "max_length", self.max_length, "1 or more"),
@@ -69,10 +70,7 @@ class PairFiles:
             (self.batch_tokens < 1, "batch_tokens", self.batch_tokens, "1 or more"),
             (not 0 <= self.bpe_dropout < 1, "bpe_dropout", self.bpe_dropout, "0 or more, less than 1"),
             (self.bpe_dropout and self.vocabulary != "bpe", "bpe_dropout", self.bpe_dropout, "vocabulary bpe"),
-        ]
-        for bad, name, value, expected in wrong:
-            if bad:
-                raise ConfigError(f"data.{name} is {value}", expected=expected)
+        )
 
 
 def resolve(data: PairFiles) -> PairFiles:

@@ -14,7 +14,7 @@ from PIL import Image
 from torch import Tensor
 
 from qkv.data.image_files import Interpolation
-from qkv.errors import ConfigError, RunError
+from qkv.errors import ConfigError, RunError, refuse_wrong
 
 __all__ = ["IMAGENET", "Box", "Preprocess", "resize"]
 
@@ -53,7 +53,8 @@ class Preprocess:
     stretch: bool = False
 
     def __post_init__(self):
-        wrong = [
+        refuse_wrong(
+            "preprocess",
             (len(self.size) != 2 or min(self.size) < 1, "size", self.size, "a height and a width of 1 or more"),
             (not 0 < self.crop <= 1, "crop", self.crop, "more than 0, at most 1"),
             (len(self.mean) != 3, "mean", self.mean, "three numbers"),
@@ -65,10 +66,7 @@ class Preprocess:
                 False,
                 "true: lanczos is defined with it",
             ),
-        ]
-        for bad, name, value, expected in wrong:
-            if bad:
-                raise ConfigError(f"preprocess.{name} is {value!r}", expected=expected)
+        )
 
     def __call__(self, pixels: UInt8[np.ndarray, "row column 3"]) -> Float[Tensor, "3 height width"]:
         """What the model reads of a picture, as it is evaluated: the centre crop, normalised."""

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from qkv.errors import ConfigError
+from qkv.errors import ConfigError, refuse_wrong
 
 if TYPE_CHECKING:  # the command line reads TextFiles for its flags and must start without torch and numpy
     from qkv.data.report import Report
@@ -65,15 +65,13 @@ class TextFiles:
 
 def check_learning(data) -> None:
     """What `TextFiles` and `qkv.data.tags.TagFiles` refuse alike."""
-    wrong = [
+    refuse_wrong(
+        "data",
         (not 0 < data.hold_out < 1, "hold_out", data.hold_out, "a share: above 0, below 1"),
         (data.words < 0, "words", data.words, "0 or more"),
         (data.max_length < 8, "max_length", data.max_length, "8 or more"),
         (data.batch < 1, "batch", data.batch, "1 or more"),
-    ]
-    for bad, name, value, expected in wrong:
-        if bad:
-            raise ConfigError(f"data.{name} is {value}", expected=expected)
+    )
 
 
 def check(data: TextFiles, every: bool = False) -> "Report":

@@ -1,23 +1,19 @@
 """A trained tagger: raw lines or given words in, tags and spans out, at the unit that it was trained with."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import BinaryIO, NamedTuple
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from qkv.data.lines import decode_line, raw_lines
 from qkv.data.spans import spans_of, spelled
 from qkv.data.tags_codec import NONE, TagCodec, Window
 from qkv.errors import DataError
-from qkv.look.record import Trace
-from qkv.models.saved import load_model
 from qkv.tasks.encoder import BATCH_TOKENS, run_rows
-from qkv.tasks.encoder_look import Outcome, Reading, look_at
+from qkv.tasks.encoder_look import Outcome, Reading
+from qkv.tasks.text_reader import TextReader
 
 __all__ = ["Found", "TagAnswer", "Tagger", "read_raw"]
 
@@ -69,24 +65,11 @@ def read_raw(stream: BinaryIO) -> Iterator[tuple[str, str]]:
         yield ("" if raw is None or mark == "undecodable" else raw.decode("utf-8").removesuffix("\r")), mark
 
 
-@dataclass
-class Tagger:
+class Tagger(TextReader):
     """A model with its codec. ``tagger("a sentence")`` answers; `tag` does so for any number of lines."""
 
-    model: nn.Module
     codec: TagCodec
-    folder: Path | None = None
-    counts: Counter = field(default_factory=Counter)
-
-    @classmethod
-    def load(cls, folder: Path | str, device: str | None = None) -> "Tagger":
-        """The tagger of a run's folder."""
-        folder = Path(folder)
-        return cls(load_model(folder).to(device or "cpu"), TagCodec.load(folder / "codec"), folder)
-
-    @property
-    def device(self) -> torch.device:
-        return next(self.model.parameters()).device
+    Codec = TagCodec
 
     def __call__(self, text: str | Sequence[str]) -> TagAnswer | list[TagAnswer]:
         """Answer for one sentence, or for a list of them."""
@@ -156,22 +139,6 @@ class Tagger:
         if self.codec.plain:
             return list(answer.tags)
         return spelled(spans_of(answer.tags), len(answer.tags), self.codec.scheme)
-
-    def look(self, text: str, pair: str | None = None, **which: Any) -> Trace:
-        """What the model looked at while it tagged a sentence, and what its first few spans hang on.
-
-        ``which`` goes to `qkv.tasks.encoder_look.look_at`: layers, heads, queries, edit.
-        """
-        return self._look(self.reading(text, pair), **which)
-
-    def look_at(self, answer: TagAnswer, **which: Any) -> Trace:
-        """The same of an answer."""
-        return self._look(self.reading_of(answer), **which)
-
-    def _look(self, reading: Reading, **which: Any) -> Trace:
-        seen = look_at(self.model, reading, **which)
-        seen.notes["run"] = str(self.folder) if self.folder else ""
-        return seen
 
     def reading(self, text: str, pair: str | None = None) -> Reading:
         """A sentence as the model reads it, and its answers; of one that is read in several windows, the first.

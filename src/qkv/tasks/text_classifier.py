@@ -1,24 +1,20 @@
 """A trained classifier of texts, or a model that says a number of each: line in, answer out, and what it looked at."""
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
-from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
-import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from qkv.data.labels import LabelCodec
 from qkv.data.lines import Line, decode_line, raw_lines
 from qkv.errors import DataError
-from qkv.look.record import Trace
-from qkv.models.saved import load_model
 from qkv.tasks.class_scores import CUT
 from qkv.tasks.encoder import BATCH_TOKENS, run_rows
-from qkv.tasks.encoder_look import Outcome, Reading, look_at
+from qkv.tasks.encoder_look import Outcome, Reading
 from qkv.tasks.text_outcomes import probabilities
+from qkv.tasks.text_reader import TextReader
 
 __all__ = ["TextAnswer", "TextClassifier", "read_texts"]
 
@@ -63,24 +59,11 @@ def read_texts(stream: BinaryIO, pair: bool = False) -> Iterator[tuple[Line, ...
         yield tuple(decode_line(number, cell) for cell in cells)
 
 
-@dataclass
-class TextClassifier:
+class TextClassifier(TextReader):
     """A model with its codec. ``classifier("a text")`` answers; `answers` does so for any number of texts."""
 
-    model: nn.Module
     codec: LabelCodec
-    folder: Path | None = None
-    counts: Counter = field(default_factory=Counter)
-
-    @classmethod
-    def load(cls, folder: Path | str, device: str | None = None) -> "TextClassifier":
-        """The classifier of a run's folder."""
-        folder = Path(folder)
-        return cls(load_model(folder).to(device or "cpu"), LabelCodec.load(folder / "codec"), folder)
-
-    @property
-    def device(self) -> torch.device:
-        return next(self.model.parameters()).device
+    Codec = LabelCodec
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -137,19 +120,6 @@ class TextClassifier:
         else:
             label = targets.decode(logits[None])[0]
         return TextAnswer(texts, label, chances, targets.classes)
-
-    def look(self, text: str, pair: str | None = None, **which: Any) -> Trace:
-        """What the model looked at while it answered, and what its answer hangs on.
-
-        ``which`` goes to `qkv.tasks.encoder_look.look_at`: layers, heads, queries, edit.
-        """
-        return self.look_at(self(text, pair), **which)
-
-    def look_at(self, answer: TextAnswer, **which: Any) -> Trace:
-        """The same of an answer. What was cut off the end of a long text is not there to be looked at."""
-        seen = look_at(self.model, self.reading_of(answer), **which)
-        seen.notes["run"] = str(self.folder) if self.folder else ""
-        return seen
 
     def reading(self, text: str, pair: str | None = None) -> Reading:
         """A text as the model reads it, and its answers."""
