@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from qkv.kernels import word2vec as kernel
-from qkv.models.word2vec import CBOW, CBOWConfig, SkipGram, Word2VecConfig, binary_loss, real, softmax_loss
+from qkv.layers.mask import real_places
+from qkv.models.word2vec import CBOW, CBOWConfig, SkipGram, Word2VecConfig, binary_loss, softmax_loss
 
 WORDS, DIM = 11, 7
 KINDS = {"skipgram": kernel.SKIPGRAM, "mean": kernel.MEAN, "sum": kernel.SUM}
@@ -49,7 +50,7 @@ def test_the_kernels_update_is_autograds(kind, contexts, rows):
 
     at, lengths = torch.tensor([contexts]), torch.tensor([len(contexts)])
     logits = model(at, lengths, torch.tensor([rows]))
-    heads = real(at, lengths) if kind == "skipgram" else torch.ones(1, 1, dtype=torch.bool)
+    heads = real_places(lengths, at.shape[1]) if kind == "skipgram" else torch.ones(1, 1, dtype=torch.bool)
     binary_loss(logits, torch.tensor([labels]), heads, torch.ones(1, len(rows), dtype=torch.bool)).backward()
     for table, now in ((model.input, inputs), (model.output, outputs)):
         expected = table.weight.detach() - rate * table.weight.grad
@@ -108,7 +109,7 @@ def test_the_softmax_is_the_product_of_probabilities():
     """The likelihood of a window: of each context word, the probability of the centre; the reference of the others."""
     model = model_of("skipgram", "softmax")
     contexts, lengths, centres = torch.tensor([[1, 2, 0], [5, 0, 0]]), torch.tensor([2, 1]), torch.tensor([3, 4])
-    loss = softmax_loss(model(contexts, lengths), centres, real(contexts, lengths))
+    loss = softmax_loss(model(contexts, lengths), centres, real_places(lengths, contexts.shape[1]))
     scores = model.input.weight @ model.output.weight.T
     chances = scores.softmax(1).detach()
     assert loss.item() == pytest.approx(-math.log(chances[1, 3] * chances[2, 3] * chances[5, 4]), abs=1e-5)

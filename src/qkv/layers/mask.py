@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-__all__ = ["CAUSAL", "EVERYTHING", "Mask", "neighbours", "padding"]
+__all__ = ["CAUSAL", "EVERYTHING", "Mask", "neighbours", "padding", "real_places"]
 
 
 @dataclass(frozen=True)
@@ -63,8 +63,12 @@ CAUSAL = Mask(causal=True)
 
 def padding(lengths: Int[Tensor, "batch"], keys: int) -> Mask:
     """Hide the keys past each example's length (batches are padded on the right)."""
-    keep = torch.arange(keys, device=lengths.device) < lengths[:, None]
-    return Mask(keep[:, None, None, :])
+    return Mask(real_places(lengths, keys)[:, None, None, :])
+
+
+def real_places(lengths: Int[Tensor, "batch"], longest: int) -> Bool[Tensor, "batch longest"]:
+    """Which places are no padding, of batches padded on the right."""
+    return torch.arange(longest, device=lengths.device) < lengths[:, None]
 
 
 def neighbours(rows: int, columns: int, reach: int, device: torch.device | None = None) -> Mask:

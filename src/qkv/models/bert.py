@@ -15,8 +15,8 @@ from qkv.layers.attention import Attention
 from qkv.layers.block import ACTIVATIONS, EncoderBlock, FeedForward, Residual
 from qkv.layers.dropout import Dropout
 from qkv.layers.embed import SegmentEmbedding
-from qkv.layers.mask import padding
-from qkv.models.checks import check_choices, check_dropout, check_heads, check_whole
+from qkv.layers.mask import padding, real_places
+from qkv.models.checks import check_config
 
 __all__ = ["POOLS", "SIZES", "Bert", "BertConfig"]
 
@@ -66,14 +66,11 @@ class BertConfig:
     eps: float = 1e-12
 
     def __post_init__(self):
-        choices = {
-            "activation": ACTIVATIONS, "head": ("pretrain", "class", "tag", "none"), "pool": POOLS,
-            "pooler_activation": ("tanh", "relu"),
-        }  # fmt: skip
-        check_choices(self, choices)
-        check_whole(self, "dim", "depth", "heads", "hidden", "longest")
-        check_heads(self.dim, self.heads)
-        check_dropout(self)
+        check_config(
+            self, "dim", "depth", "heads", "hidden", "longest",
+            activation=ACTIVATIONS, head=("pretrain", "class", "tag", "none"), pool=POOLS,
+            pooler_activation=("tanh", "relu"),
+        )  # fmt: skip
         if self.head == "pretrain" and self.next and not self.pooler:
             raise ConfigError("size.next reads the pooler, and size.pooler is false", remedy="set one of them")
 
@@ -138,7 +135,7 @@ class Bert(nn.Module):
         self, states: Float[Tensor, "batch token dim"], lengths: Int[Tensor, "batch"], how: str = ""
     ) -> Float[Tensor, "batch dim"]:
         """One vector a text, of its real tokens alone: as the config says, or "cls", "mean" or "max"."""
-        return self.pools[how or self.config.pool](states, padding(lengths, states.shape[1]).keep[:, 0, 0])
+        return self.pools[how or self.config.pool](states, real_places(lengths, states.shape[1]))
 
     def classify(
         self, states: Float[Tensor, "batch token dim"], lengths: Int[Tensor, "batch"]

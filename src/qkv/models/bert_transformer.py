@@ -19,7 +19,7 @@ from qkv.layers.mask import Mask, padding
 from qkv.layers.norm import LayerNorm
 from qkv.layers.position import Sinusoidal
 from qkv.models.bert import Bert, BertConfig
-from qkv.models.checks import check_choices, check_dropout, check_heads, check_whole
+from qkv.models.checks import check_config
 from qkv.models.transformer import Transformer
 
 __all__ = ["SIZES", "BertTransformer", "BertTransformerConfig"]
@@ -52,10 +52,7 @@ class BertTransformerConfig:
     tie: str = "output"
 
     def __post_init__(self):
-        check_choices(self, {"order": ("post", "pre"), "tie": ("output", "none")})
-        check_whole(self, "dim", "decoder_depth", "heads", "hidden")
-        check_heads(self.dim, self.heads)
-        check_dropout(self)
+        check_config(self, "dim", "decoder_depth", "heads", "hidden", order=("post", "pre"), tie=("output", "none"))
 
     @property
     def bert(self) -> BertConfig:

@@ -16,7 +16,7 @@ from qkv.layers.linear import Linear
 from qkv.layers.mask import Mask
 from qkv.layers.norm import LayerNorm
 from qkv.layers.position import Sinusoidal
-from qkv.models.checks import check_choices, check_dropout, check_heads, check_whole
+from qkv.models.checks import check_config
 from qkv.models.image_encoder import ENCODERS, SeesImage
 from qkv.models.transformer import State, Transformer
 
@@ -56,13 +56,10 @@ class CaptionTransformerConfig:
     tie: str = "output"
 
     def __post_init__(self):
-        choices = {
-            "encoder": ENCODERS, "positions": ("none", "learned"), "order": ("pre", "post"), "tie": ("output", "none"),
-        }  # fmt: skip
-        check_choices(self, choices)
-        check_whole(self, "image", "dim", "depth", "heads", "hidden")
-        check_heads(self.dim, self.heads)
-        check_dropout(self)
+        check_config(
+            self, "image", "dim", "depth", "heads", "hidden",
+            encoder=ENCODERS, positions=("none", "learned"), order=("pre", "post"), tie=("output", "none"),
+        )  # fmt: skip
 
 
 SIZES = {  #         dim       depth    heads    hidden       dropout

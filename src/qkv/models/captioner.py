@@ -13,7 +13,7 @@ from qkv.layers.gated import FixedContext, GatedDecoder
 from qkv.layers.linear import Linear
 from qkv.layers.recurrent import Carried
 from qkv.layers.score import Additive, Bilinear, Dot
-from qkv.models.checks import check_choices, check_dropout, check_whole
+from qkv.models.checks import check_config
 from qkv.models.image_encoder import ENCODERS, SeesImage
 
 __all__ = ["SIZES", "Captioner", "CaptionerConfig", "State"]
@@ -55,13 +55,10 @@ class CaptionerConfig:
     tie: str = "none"
 
     def __post_init__(self):
-        choices = {
-            "encoder": ENCODERS, "positions": ("none", "learned"), "attention": ("none", *SCORES),
-            "tie": ("output", "none"),
-        }  # fmt: skip
-        check_choices(self, choices)
-        check_whole(self, "image", "dim")
-        check_dropout(self)
+        check_config(
+            self, "image", "dim",
+            encoder=ENCODERS, positions=("none", "learned"), attention=("none", *SCORES), tie=("output", "none"),
+        )  # fmt: skip
 
 
 SIZES = {  #         dim       dropout

@@ -10,7 +10,7 @@ from qkv.axis import Grid
 from qkv.errors import ConfigError
 from qkv.layers.aggregate import Head
 from qkv.layers.mobile import InvertedBottleneck, SameConvolutionNorm
-from qkv.models.checks import check_whole
+from qkv.models.checks import check_config
 
 __all__ = ["SIZES", "STAGES", "EfficientNet", "EfficientNetConfig"]
 
@@ -44,7 +44,7 @@ class EfficientNetConfig:
     head_width: int = 1280
 
     def __post_init__(self):
-        check_whole(self, "widths", "depths", "stem_width", "head_width")
+        check_config(self, "widths", "depths", "stem_width", "head_width")
         if not len(self.widths) == len(self.depths) == len(STAGES):
             raise ConfigError(
                 f"size.widths has {len(self.widths)} stages and size.depths {len(self.depths)}", expected="7 of each"

@@ -13,7 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from qkv.errors import ConfigError
-from qkv.models.checks import check_whole
+from qkv.models.checks import check_config
 
 __all__ = ["GloVe", "GloVeConfig", "weight"]
 
@@ -41,7 +41,7 @@ class GloVeConfig:
     """Rarer ones have (x / x_max) to this power."""
 
     def __post_init__(self):
-        check_whole(self, "words", "dim", "window")
+        check_config(self, "words", "dim", "window")
         for key in ("x_max", "alpha"):
             if not getattr(self, key) > 0:
                 raise ConfigError(f"size.{key} is {getattr(self, key)}", expected="a number above 0")

@@ -11,7 +11,7 @@ from qkv.layers.attention import Attention
 from qkv.layers.convolution import BottleneckBlock
 from qkv.layers.mask import neighbours
 from qkv.layers.position import NearBias
-from qkv.models.checks import check_heads, check_whole
+from qkv.models.checks import check_config, check_heads
 from qkv.models.resnet import ResNet, ResNetConfig
 
 __all__ = ["SIZES", "LocalAttentionConfig", "LocalAttentionNet"]
@@ -32,7 +32,7 @@ class LocalAttentionConfig(ResNetConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        check_whole(self, "reach", "heads")
+        check_config(self, "reach", "heads")
         if self.block != "bottleneck":
             raise ConfigError(
                 f"size.block is {self.block!r}, and attention takes the place of the one 3 x 3 convolution of a block",

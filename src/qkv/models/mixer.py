@@ -13,7 +13,7 @@ from qkv.layers.embed import Patches
 from qkv.layers.mixing import TokenMixing
 from qkv.layers.norm import LayerNorm
 from qkv.layers.stochastic_depth import skip_rates
-from qkv.models.checks import check_dropout, check_image, check_whole
+from qkv.models.checks import check_config, check_image
 
 __all__ = ["SIZES", "Mixer", "MixerConfig"]
 
@@ -47,9 +47,8 @@ class MixerConfig:
     eps: float = 1e-6
 
     def __post_init__(self):
-        check_whole(self, "dim", "depth", "token_hidden", "channel_hidden")
+        check_config(self, "dim", "depth", "token_hidden", "channel_hidden")
         check_image(self)
-        check_dropout(self)
 
 
 SIZES = {  #         dim       depth     token_hidden      channel_hidden

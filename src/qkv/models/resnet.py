@@ -9,7 +9,7 @@ from qkv.axis import Grid
 from qkv.errors import ConfigError
 from qkv.layers.aggregate import Head
 from qkv.layers.convolution import BLOCKS, SHORTCUTS, STEMS
-from qkv.models.checks import check_choices, check_whole
+from qkv.models.checks import check_config
 
 __all__ = ["SIZES", "ResNet", "ResNetConfig"]
 
@@ -37,8 +37,7 @@ class ResNetConfig:
     depths: tuple[int, ...] = (2, 2, 2, 2)
 
     def __post_init__(self):
-        check_choices(self, {"block": BLOCKS, "stem": STEMS, "shortcut": SHORTCUTS})
-        check_whole(self, "stem_width", "widths", "depths")
+        check_config(self, "stem_width", "widths", "depths", block=BLOCKS, stem=STEMS, shortcut=SHORTCUTS)
         if not self.widths or len(self.widths) != len(self.depths):
             raise ConfigError(
                 f"size.widths has {len(self.widths)} stages and size.depths {len(self.depths)}", expected="as many"

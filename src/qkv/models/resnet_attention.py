@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from qkv.errors import ConfigError
 from qkv.layers.attention import Attention
 from qkv.layers.norm import LayerNorm
-from qkv.models.checks import check_heads, check_whole
+from qkv.models.checks import check_config, check_heads
 from qkv.models.resnet import SIZES as RESNET_SIZES
 from qkv.models.resnet import ResNet, ResNetConfig
 
@@ -29,7 +29,7 @@ class AttentionResNetConfig(ResNetConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        check_whole(self, "heads")
+        check_config(self, "heads")
         for stage in self.looks_after:
             if not 0 <= stage < len(self.widths):
                 raise ConfigError(f"size.looks_after has {stage}", expected=f"stages, from 0 to {len(self.widths) - 1}")

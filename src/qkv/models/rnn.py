@@ -8,18 +8,17 @@ et al. 2015, "Bidirectional LSTM-CRF Models for Sequence Tagging", without its C
 
 from dataclasses import dataclass
 
-import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from qkv.errors import ConfigError
 from qkv.layers.aggregate import AttentionPool, Head, LastToken, MaxToken, MeanToken
 from qkv.layers.attention import Attention
 from qkv.layers.dropout import Dropout
 from qkv.layers.embed import TokenEmbedding, word_table
+from qkv.layers.mask import real_places
 from qkv.layers.recurrent import CELLS, RecurrentEncoder
 from qkv.layers.score import Additive
-from qkv.models.checks import check_choices, check_dropout, check_whole
+from qkv.models.checks import check_config
 
 __all__ = ["POOLS", "SIZES", "Rnn", "RnnConfig"]
 
@@ -54,14 +53,7 @@ class RnnConfig:
     pool: str = "attention"
 
     def __post_init__(self):
-        check_choices(self, {"cell": CELLS, "head": ("class", "tag", "none"), "pool": POOLS})
-        check_whole(self, "dim", "depth")
-        check_dropout(self)
-        if self.both_ways and self.dim % 2:
-            raise ConfigError(
-                f"size.dim {self.dim} cannot be shared by two directions",
-                remedy="choose an even one, or --size.both_ways false",
-            )
+        check_config(self, "dim", "depth", cell=CELLS, head=("class", "tag", "none"), pool=POOLS)
 
 
 SIZES = {  #         dim       depth     dropout
@@ -108,20 +100,16 @@ class Rnn(nn.Module):
         segments: Int[Tensor, "batch token"] | None = None,
     ) -> Float[Tensor, "batch token dim"]:
         """The state at each token; padding has zeros. Two texts are told apart by the mark between them alone."""
-        return self.encoder(self.tokens(tokens), lengths)[0] * self._real(tokens, lengths)[..., None]
+        return self.encoder(self.tokens(tokens), lengths)[0] * real_places(lengths, tokens.shape[1])[..., None]
 
     def pool(
         self, states: Float[Tensor, "batch token dim"], lengths: Int[Tensor, "batch"]
     ) -> Float[Tensor, "batch dim"]:
         """One vector a text, of its real tokens alone."""
-        return self.pools(states, self._real(states, lengths))
+        return self.pools(states, real_places(lengths, states.shape[1]))
 
     def classify(
         self, states: Float[Tensor, "batch token dim"], lengths: Int[Tensor, "batch"]
     ) -> Float[Tensor, "batch *token output"]:
         """Logits of each text, or with a head for tags of each token."""
         return self.head(self.dropout(states if self.config.head == "tag" else self.pool(states, lengths)))
-
-    @staticmethod
-    def _real(tokens: Tensor, lengths: Int[Tensor, "batch"]) -> Bool[Tensor, "batch token"]:
-        return torch.arange(tokens.shape[1], device=lengths.device) < lengths[:, None]

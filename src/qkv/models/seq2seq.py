@@ -18,7 +18,7 @@ from qkv.layers.linear import Linear
 from qkv.layers.mask import Mask, padding
 from qkv.layers.recurrent import CELLS, Carried, RecurrentDecoder, RecurrentEncoder
 from qkv.layers.score import Additive, Bilinear, Dot
-from qkv.models.checks import check_choices, check_dropout, check_tie, check_whole
+from qkv.models.checks import check_config, check_tie
 
 __all__ = ["SIZES", "Seq2Seq", "Seq2SeqConfig", "State"]
 
@@ -65,19 +65,11 @@ class Seq2SeqConfig:
     output_bias: bool = False
 
     def __post_init__(self):
-        choices = {
-            "cell": CELLS, "attention": ("none", *SCORES), "order": ("luong", "bahdanau"), "feed": ("none", "state"),
-            "tie": ("all", "output", "none"),
-        }  # fmt: skip
-        check_choices(self, choices)
-        check_whole(self, "dim", "depth")
-        check_dropout(self)
+        check_config(
+            self, "dim", "depth", cell=CELLS, attention=("none", *SCORES), order=("luong", "bahdanau"),
+            feed=("none", "state"), tie=("all", "output", "none"),
+        )  # fmt: skip
         check_tie(self)
-        if self.both_ways and self.dim % 2:
-            raise ConfigError(
-                f"size.dim {self.dim} cannot be shared by two directions",
-                remedy="choose an even one, or --size.both_ways false",
-            )
         if self.attention == "none" and (self.order, self.feed) != ("luong", "none"):
             given = f"size.order {self.order}" if self.order != "luong" else f"size.feed {self.feed}"
             raise ConfigError(

@@ -16,7 +16,7 @@ from qkv.layers.norm import LayerNorm
 from qkv.layers.position import RelativeBias
 from qkv.layers.stochastic_depth import skip_rates
 from qkv.layers.window import Window
-from qkv.models.checks import check_dropout, check_heads, check_whole
+from qkv.models.checks import check_config, check_heads
 
 __all__ = ["SIZES", "Swin", "SwinConfig"]
 
@@ -50,14 +50,13 @@ class SwinConfig:
     eps: float = 1e-5
 
     def __post_init__(self):
-        check_whole(self, "patch", "window", "dim", "depths", "heads", "ratio")
+        check_config(self, "patch", "window", "dim", "depths", "heads", "ratio")
         if not self.depths or len(self.depths) != len(self.heads):
             raise ConfigError(
                 f"size.depths has {len(self.depths)} stages and size.heads {len(self.heads)}", expected="as many"
             )
         for stage, heads in enumerate(self.heads):
             check_heads(self.dim * 2**stage, heads)
-        check_dropout(self)
 
 
 SIZES = {  #         dim      depths                  heads

@@ -10,11 +10,11 @@ from qkv.layers.attention import Attention, KeyValue
 from qkv.layers.block import ACTIVATIONS, DecoderBlock, EncoderBlock, FeedForward, Past, Residual
 from qkv.layers.embed import TokenEmbedding, word_table
 from qkv.layers.linear import Linear
-from qkv.layers.mask import EVERYTHING, Mask, padding
+from qkv.layers.mask import EVERYTHING, Mask, padding, real_places
 from qkv.layers.norm import NORMS
 from qkv.layers.position import Learned, Sinusoidal
 from qkv.layers.score import SCORES
-from qkv.models.checks import check_choices, check_dropout, check_heads, check_tie, check_whole
+from qkv.models.checks import check_config, check_tie
 
 __all__ = ["SIZES", "State", "Transformer", "TransformerConfig"]
 
@@ -62,20 +62,17 @@ class TransformerConfig:
     output_bias: bool = False
 
     def __post_init__(self):
-        choices = {
-            "order": ("post", "pre"), "norm": NORMS, "activation": ACTIVATIONS, "score": SCORES,
-            "positions": ("sinusoidal", "learned", "sinusoidal-halves", "none"), "join": ("added", "concatenated"),
-            "tie": ("all", "output", "none"),
-        }  # fmt: skip
-        check_choices(self, choices)
-        check_whole(self, "dim", "encoder_depth", "decoder_depth", "heads", "hidden", "longest")
+        check_config(
+            self, "dim", "encoder_depth", "decoder_depth", "heads", "hidden", "longest",
+            order=("post", "pre"), norm=NORMS, activation=ACTIVATIONS, score=SCORES,
+            positions=("sinusoidal", "learned", "sinusoidal-halves", "none"), join=("added", "concatenated"),
+            tie=("all", "output", "none"),
+        )  # fmt: skip
         if self.positions != "learned" and self.longest != type(self).longest:
             raise ConfigError(
                 f"size.longest is {self.longest}, and {self.positions} positions have no longest text",
                 remedy="leave it out, or set --size.positions learned",
             )
-        check_heads(self.dim, self.heads)
-        check_dropout(self)
         check_tie(self)
 
 
@@ -153,7 +150,7 @@ class Transformer(nn.Module):
         Padded on the right, padded targets come after every real one: the causal mask is all that they need.
         """
         memory, mask = self.encode(source, source_lengths)
-        real = None if target_lengths is None else _real(target_lengths, target.shape[1])
+        real = None if target_lengths is None else real_places(target_lengths, target.shape[1])
         states = self.target(target)
         for block in self.decoder:
             states = block(states, memory, mask, real=real)
@@ -163,7 +160,7 @@ class Transformer(nn.Module):
         self, source: Int[Tensor, "batch source"], lengths: Int[Tensor, "batch"]
     ) -> tuple[Float[Tensor, "batch source dim"], Mask]:
         """The encoder's states, and the mask that hides its padding."""
-        mask, real = padding(lengths, source.shape[1]), _real(lengths, source.shape[1])
+        mask, real = padding(lengths, source.shape[1]), real_places(lengths, source.shape[1])
         states = self.source(source)
         for block in self.encoder:
             states = block(states, mask, real)
@@ -234,7 +231,3 @@ def _alike(lengths: Int[Tensor, "batch"]) -> list[Int[Tensor, "_"]]:
             groups.append(ordered.indices[begin:i])
             begin = i
     return [*groups, ordered.indices[begin:]]
-
-
-def _real(lengths: Int[Tensor, "batch"], longest: int) -> Bool[Tensor, "batch token"]:
-    return torch.arange(longest, device=lengths.device) < lengths[:, None]

@@ -7,7 +7,7 @@ With "linear" in the encoder's place each frame is one patch, flattened and proj
 from dataclasses import dataclass
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from qkv.axis import Frames, Grid
@@ -16,11 +16,11 @@ from qkv.layers.attention import Attention
 from qkv.layers.block import EncoderBlock, FeedForward, Residual
 from qkv.layers.embed import ExtraTokens
 from qkv.layers.frames import FrameEmbedding, Pixels
-from qkv.layers.mask import padding
+from qkv.layers.mask import padding, real_places
 from qkv.layers.norm import LayerNorm
 from qkv.layers.position import Learned
 from qkv.models import resnet, swin, vit
-from qkv.models.checks import check_choices, check_dropout, check_heads, check_image, check_whole
+from qkv.models.checks import check_config, check_image
 
 __all__ = ["SIZES", "Video", "VideoConfig"]
 
@@ -63,14 +63,12 @@ class VideoConfig:
     eps: float = 1e-6
 
     def __post_init__(self):
-        check_choices(self, {"pool": ("class", *POOLS), "encoder": ENCODERS})
+        whole = ("frames", "dim", "depth", "heads", "hidden", "image", "patch")
+        check_config(self, *whole, pool=("class", *POOLS), encoder=ENCODERS)
         if self.encoder != "linear":
-            check_choices(self, {"encoder_size": ENCODERS[self.encoder].SIZES})
-        check_whole(self, "frames", "dim", "depth", "heads", "hidden", "image", "patch")
+            check_config(self, encoder_size=ENCODERS[self.encoder].SIZES)
         if self.encoder == "vit":
             check_image(self)
-        check_heads(self.dim, self.heads)
-        check_dropout(self)
 
 
 SIZES = {  #        encoder_size         dim       depth     heads     hidden
@@ -128,7 +126,7 @@ class Video(nn.Module):
 
         Padding never reaches the encoder, whose norms may be of a batch.
         """
-        real = _real(lengths, images.shape[1])
+        real = real_places(lengths, images.shape[1])
         vectors = images.new_zeros(*real.shape, self.config.dim)
         if real.any():
             seen = self.encoder(images[real])
@@ -147,7 +145,7 @@ class Video(nn.Module):
         self, states: Float[Tensor, "batch token dim"], lengths: Int[Tensor, "batch"]
     ) -> Float[Tensor, "batch class"]:
         """Logits of the clip's classes (or its number), of what `forward` gave."""
-        return self.head(self.pool(states, _real(lengths + len(self.prefix), states.shape[1])))
+        return self.head(self.pool(states, real_places(lengths + len(self.prefix), states.shape[1])))
 
     def of_frames(self, states: Float[Tensor, "batch token dim"]) -> Float[Tensor, "batch frame frame_class"]:
         """Logits of each frame's classes, of what `forward` gave."""
@@ -166,9 +164,5 @@ class Video(nn.Module):
         own = [tuple(row[:length]) for row, length in zip(times.tolist(), lengths.tolist(), strict=True)]
         inside = {}
         if self.config.encoder != "linear":
-            inside = self.encoder.axes(images[_real(lengths, images.shape[1])])
+            inside = self.encoder.axes(images[real_places(lengths, images.shape[1])])
         return {"frames": [Frames(some, self.prefix) for some in own], **inside}
-
-
-def _real(lengths: Int[Tensor, "batch"], longest: int) -> Bool[Tensor, "batch longest"]:
-    return torch.arange(longest, device=lengths.device) < lengths[:, None]

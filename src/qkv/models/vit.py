@@ -18,9 +18,11 @@ from qkv.layers.embed import ExtraTokens, PatchEmbedding, Patches
 from qkv.layers.norm import LayerNorm
 from qkv.layers.position import RESAMPLING, LearnedGrid
 from qkv.layers.stochastic_depth import skip_rates
-from qkv.models.checks import check_choices, check_dropout, check_heads, check_image, check_whole
+from qkv.models.checks import check_config, check_image
 
 __all__ = ["SIZES", "ViT", "ViTConfig"]
+
+POOLS = ("class", "mean", "attention")
 
 
 @dataclass(frozen=True)
@@ -65,11 +67,8 @@ class ViTConfig:
     eps: float = 1e-6
 
     def __post_init__(self):
-        check_choices(self, {"pool": ("class", "mean", "attention"), "resampling": RESAMPLING})
-        check_whole(self, "dim", "depth", "heads", "hidden")
+        check_config(self, "dim", "depth", "heads", "hidden", pool=POOLS, resampling=RESAMPLING)
         check_image(self)
-        check_heads(self.dim, self.heads)
-        check_dropout(self)
         if (self.pool == "class" or self.distilled) and not self.class_token:
             raise ConfigError("there is no class token to read", remedy="--size.class_token true, or --size.pool mean")
         if self.distilled and self.pool != "class":
@@ -95,10 +94,9 @@ class ViT(nn.Module):
         self.config = c = config
         first = c.class_token + c.distilled
         self.prefix = ("[CLS]", "[DIST]")[:first] + tuple(f"[REG {i}]" for i in range(c.registers))
-        grid = (c.image[0] // c.patch, c.image[1] // c.patch)
         self.patches = PatchEmbedding(
             Patches(c.patch, c.dim),
-            LearnedGrid(c.dim, grid, first, c.resampling),
+            LearnedGrid(c.dim, (c.image[0] // c.patch, c.image[1] // c.patch), first, c.resampling),
             ExtraTokens(first, c.dim) if first else None,
             ExtraTokens(c.registers, c.dim) if c.registers else None,
             c.dropout,
@@ -111,13 +109,10 @@ class ViT(nn.Module):
             )
             for skip in skip_rates(c.stochastic_depth, c.depth)
         )
-        match c.pool:
-            case "class":
-                self.pool = FirstToken()
-            case "mean":
-                self.pool = MeanToken(skip=len(self.prefix))
-            case "attention":
-                self.pool = AttentionPool(Attention(c.dim, c.heads, between=("pool", "patches")), c.dim)
+        if c.pool == "attention":
+            self.pool = AttentionPool(Attention(c.dim, c.heads, between=("pool", "patches")), c.dim)
+        else:
+            self.pool = FirstToken() if c.pool == "class" else MeanToken(skip=len(self.prefix))
         self.read = 1 + c.distilled if c.pool == "class" else None  # tokens that the heads read; None: all
         self.norm = LayerNorm(c.dim, c.eps)
         self.head = Head(c.dim, c.classes, c.prelogits)

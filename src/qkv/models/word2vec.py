@@ -11,13 +11,13 @@ Training runs in `qkv.kernels.word2vec`, the same update in compiled code; this 
 from dataclasses import dataclass
 from typing import Literal
 
-import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from qkv.errors import ConfigError
-from qkv.models.checks import check_choices, check_whole
+from qkv.layers.mask import real_places
+from qkv.models.checks import check_config
 
 __all__ = ["CBOW", "CBOWConfig", "SkipGram", "Word2VecConfig"]
 
@@ -57,8 +57,7 @@ class Word2VecConfig:
     """Frequent words are dropped at random above this share of the text (2013b, eq. 5, as published); 0 drops none."""
 
     def __post_init__(self):
-        check_choices(self, {"output": ("negative", "hierarchical", "softmax")})
-        check_whole(self, "words", "dim", "negatives", "window")
+        check_config(self, "words", "dim", "negatives", "window", output=("negative", "hierarchical", "softmax"))
         if self.window > WIDEST:
             raise ConfigError(f"size.window is {self.window}", expected=f"at most {WIDEST}: a window is held in memory")
         if not 0 <= self.sample <= 1:
@@ -76,7 +75,7 @@ class CBOWConfig(Word2VecConfig):
 
     def __post_init__(self):
         super().__post_init__()
-        check_choices(self, {"combine": ("mean", "sum")})
+        check_config(self, combine=("mean", "sum"))
 
 
 class SkipGram(nn.Module):
@@ -100,7 +99,7 @@ class SkipGram(nn.Module):
         rows: Int[Tensor, "batch row"] | None = None,
     ) -> Float[Tensor, "batch head row"]:
         """How much each context (CBOW: all of a window together) speaks for each row: all rows if none are given."""
-        heads = self.combined(self.input(contexts), real(contexts, lengths))
+        heads = self.combined(self.input(contexts), real_places(lengths, contexts.shape[1]))
         if rows is None:
             return heads @ self.output.weight.T
         return heads @ self.output(rows).mT
@@ -126,11 +125,6 @@ class CBOW(SkipGram):
     ) -> Float[Tensor, "batch one dim"]:
         total = (vectors * real[..., None]).sum(1, keepdim=True)
         return total / real.sum(1)[:, None, None].clamp_min(1) if self.together == "mean" else total
-
-
-def real(contexts: Int[Tensor, "batch place"], lengths: Int[Tensor, "batch"]) -> Bool[Tensor, "batch place"]:
-    """Which places of padded windows hold a word."""
-    return torch.arange(contexts.shape[1], device=contexts.device) < lengths[:, None]
 
 
 def binary_loss(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from qkv.models.checks import check_whole
+from qkv.models.checks import check_config
 
 __all__ = ["WordTable", "WordTableConfig"]
 
@@ -18,7 +18,7 @@ class WordTableConfig:
     dim: int = 100
 
     def __post_init__(self):
-        check_whole(self, "words", "dim")
+        check_config(self, "words", "dim")
 
 
 class WordTable(nn.Module):

@@ -14,8 +14,9 @@ from qkv.data.word_text import WordText, files_of
 from qkv.data.word_vectors import vectors_in
 from qkv.data.words import Words
 from qkv.errors import ConfigError
+from qkv.layers.mask import real_places
 from qkv.models.saved import read_config
-from qkv.models.word2vec import binary_loss, real, softmax_loss
+from qkv.models.word2vec import binary_loss, softmax_loss
 from qkv.store import read_tensors
 from qkv.tasks.settings import write_settings
 from qkv.tasks.task import Loss, Scores
@@ -145,7 +146,7 @@ class Vectors:
     def loss(self, model: nn.Module, batch: Any, step: int = 0) -> Loss:
         """Of every pair of a context and a centre, by whatever the model predicts, summed."""
         logits = model(batch.contexts, batch.lengths, batch.rows)
-        heads = real(batch.contexts, batch.lengths)
+        heads = real_places(batch.lengths, batch.contexts.shape[1])
         if model.together:
             heads = torch.ones(logits.shape[:2], dtype=torch.bool, device=logits.device)
         if batch.rows is None:
