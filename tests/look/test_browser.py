@@ -4,7 +4,7 @@ import time
 from functools import partial
 
 import pytest
-from browsing import until, wait_for
+from browsing import brightness, drawn, fits_when_narrow, nameless, said, shown, tab_to, until, wait_for
 from traces import a_trace, korean_english, long_trace, tokens
 
 from qkv.axis import Tokens
@@ -20,12 +20,8 @@ def show(opened_page):
     return lambda traces, *size, **context: opened_page(partial(write_page, traces), *size, **context)
 
 
-def shown(page) -> str:
-    return page.locator("#stage").get_attribute("data-shown")
-
-
 def looked_at(page, part: str = "forward") -> list[tuple[str, float]]:
-    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    drawn(page)
     rows = page.locator(f"#{part} li").all()
     return [(row.locator("span").first.inner_text(), float(row.locator("b").inner_text())) for row in rows]
 
@@ -102,16 +98,12 @@ def test_layer_and_head_by_mouse(show):
     until(page, "encoder encoder.blocks.0.attention 0 grid")
     box = page.locator("#canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] * 0.7)
-    wait_for(page, "() => document.getElementById('caption').textContent.includes('→')")
+    said(page, "→")
 
 
 def test_everything_by_keyboard(show):
     page = show(sharp())
-    for _ in range(20):  # Tab finds the map
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.id") == "stage":
-            break
-    assert page.evaluate("document.activeElement.id") == "stage"
+    tab_to(page, "stage")
     page.keyboard.press("Shift+ArrowLeft")
     until(page, "cross decoder.blocks.1.cross 2 lines")
     page.keyboard.press("Shift+ArrowLeft")
@@ -147,17 +139,12 @@ def test_everything_by_keyboard(show):
     page.locator("#stage").focus()
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowDown")
-    wait_for(page, "() => document.getElementById('caption').textContent.includes('→')")
+    said(page, "→")
 
 
 def test_every_part_has_a_name(show):
     page = show(sharp())
-    nameless = page.evaluate("""() =>
-        [...document.querySelectorAll("button, select, [role], canvas:not([aria-hidden])")]
-        .filter(e => !e.closest("[hidden]") && !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby")
-            || e.textContent.trim() || e.title || e.closest("button")?.getAttribute("aria-label")))
-        .map(e => e.outerHTML.slice(0, 80))""")
-    assert nameless == []
+    assert nameless(page) == []
     assert page.locator("#caption").get_attribute("aria-live") == "polite"
 
 
@@ -187,16 +174,13 @@ def test_texts_can_be_chosen(show):
 
 
 def test_light_dark_and_narrow(show):
-    background = "getComputedStyle(document.body).backgroundColor"
     page = show(sharp(), color_scheme="dark")
-    dark = page.evaluate(background)
+    dark = brightness(page)
     page.locator("#theme").click()
-    light = page.evaluate(background)
-    assert sum(map(int, dark[4:-1].split(","))) < 150 < 700 < sum(map(int, light[4:-1].split(",")))
+    assert dark < 150 < 700 < brightness(page)
     page.locator("#theme").click()
-    assert page.evaluate(background) == dark
-    page.set_viewport_size({"width": 380, "height": 800})
-    wait_for(page, "() => document.documentElement.scrollWidth <= 380")
+    assert brightness(page) == dark
+    fits_when_narrow(page)
 
 
 def test_positions_have_a_grid(show):
@@ -209,7 +193,7 @@ def test_positions_have_a_grid(show):
     until(page, "position encoder.positions mean grid")
     box = page.locator("#canvas").bounding_box()
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
-    wait_for(page, "() => document.getElementById('caption').textContent.includes('→')")
+    said(page, "→")
 
 
 HOSTILE = [["</script><script>document.title='bad'</script>"], ["<img src=x onerror=document.title='bad'>"], ["<!--"]]

@@ -1,36 +1,20 @@
 """The page of a film in a browser: pointing, layers, heads, keys; nothing is fetched and nothing goes wrong."""
 
+from functools import partial
+
+import browsing
 import pytest
-from browsing import wait_for
 from test_film import NASTY, a_film
 
 pytestmark = pytest.mark.timeout(300)
 
 
+until = partial(browsing.until, part="strip")
+
+
 @pytest.fixture
-def show(browser, tmp_path):
-    wrong, asked, opened = [], [], []
-
-    def open_page(trace):
-        trace.save(tmp_path / "film.html")
-        page = browser.new_page(viewport={"width": 1280, "height": 900})
-        opened.append(page)
-        page.on("console", lambda message: wrong.append(message.text))
-        page.on("pageerror", lambda error: wrong.append(str(error)))
-        page.on("request", lambda request: asked.append(request.url))
-        page.goto((tmp_path / "film.html").as_uri())
-        page.wait_for_selector("body[data-ready]")
-        return page
-
-    yield open_page
-    for page in opened:
-        page.close()
-    assert wrong == []
-    assert [url for url in asked if not url.startswith("data:")] == [(tmp_path / "film.html").as_uri()] * len(opened)
-
-
-def until(page, wanted: str) -> None:
-    wait_for(page, "wanted => document.getElementById('strip').dataset.shown === wanted", wanted)
+def show(opened_page):
+    return lambda trace: opened_page(trace.save, (1280, 900))
 
 
 def weights(page) -> list[str]:
@@ -63,7 +47,7 @@ def test_layers_heads_and_frames_that_look(show):
     until(page, "1 1 1")
     assert weights(page) == ["0.20"] * 4 and "frame 1 gives" in page.locator("#caption").inner_text()
     page.locator("#strip button").nth(3).hover()
-    wait_for(page, "() => document.getElementById('caption').textContent.includes('to frame 3 (1.5 s)')")
+    browsing.said(page, "to frame 3 (1.5 s)")
 
 
 def test_keys_and_both_themes(show):

@@ -6,7 +6,7 @@ import io
 import numpy as np
 import pytest
 import torch
-from browsing import until, wait_for
+from browsing import brightness, drawn, fits_when_narrow, nameless, said, shown, tab_to, until, wait_for
 from looked import opened, pixels
 from PIL import Image
 
@@ -39,13 +39,9 @@ def over(page, row: int, column: int, rows: int = 4, columns: int = 6) -> tuple[
     return box["x"] + box["width"] * (column + 0.5) / columns, box["y"] + box["height"] * (row + 0.5) / rows
 
 
-def said(page, words: str) -> None:
-    wait_for(page, "words => document.getElementById('caption').textContent.includes(words)", words)
-
-
 def test_it_opens_on_what_the_class_token_looked_at(show, vit):
     page = show(vit)
-    assert page.locator("#stage").get_attribute("data-shown") == "attention blocks.1.attention mean [CLS]"
+    assert shown(page) == "attention blocks.1.attention mean [CLS]"
     assert page.locator("#query button").all_inner_texts() == ["[CLS]", "[REG 0]", "all cells"]
     assert page.locator("#answer button, #answer div").count() == 3
     assert "chance here" in page.locator("#sentence").inner_text()
@@ -76,7 +72,7 @@ def test_pointing_at_a_patch_shows_where_it_looked(show, vit):
 
 
 def pixel(page, row: int, column: int) -> list[int]:
-    page.evaluate("() => new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))")
+    drawn(page)
     return page.evaluate(
         """([x, y]) => {
             const c = document.getElementById('canvas'), copy = new OffscreenCanvas(1, 1);
@@ -143,11 +139,7 @@ def test_rollout_positions_and_faithfulness(show, vit):
 
 def test_everything_by_keyboard(show, vit):
     page = show(vit)
-    for _ in range(20):  # Tab finds the map
-        page.keyboard.press("Tab")
-        if page.evaluate("document.activeElement.id") == "stage":
-            break
-    assert page.evaluate("document.activeElement.id") == "stage"
+    tab_to(page, "stage")
     page.keyboard.press("ArrowRight")
     until(page, "attention blocks.1.attention mean 2,3")  # the middle first
     page.keyboard.press("ArrowUp")
@@ -165,12 +157,7 @@ def test_everything_by_keyboard(show, vit):
     page.locator("#sections [aria-selected=true]").focus()
     page.keyboard.press("ArrowRight")
     until(page, "rollout rollout mean answer")
-    nameless = page.evaluate("""() =>
-        [...document.querySelectorAll("button, select, input, [role], canvas:not([aria-hidden])")]
-        .filter(e => !e.closest("[hidden]") && !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby")
-            || e.textContent.trim() || e.title || e.labels?.length || e.closest("button")?.getAttribute("aria-label")))
-        .map(e => e.outerHTML.slice(0, 80))""")
-    assert nameless == []
+    assert nameless(page) == []
 
 
 def test_a_swin_shows_its_windows(show):
@@ -215,7 +202,7 @@ def test_a_mixer_and_a_resnet_have_pages_too(show):
     said(page, f"The cell in row 2, column 3 moves most with row {best // 6 + 1}, column {best % 6 + 1} ")
     assert page.locator("#low").inner_text().startswith("-")
     page = show(look_at(opened("resnet"), pixels()))
-    assert page.locator("#stage").get_attribute("data-shown").startswith("classes grad-cam mean ")
+    assert shown(page).startswith("classes grad-cam mean ")
 
 
 def test_hostile_names_light_dark_and_narrow(show):
@@ -223,12 +210,10 @@ def test_hostile_names_light_dark_and_narrow(show):
     page = show(look_at(opened("vit", classes=names), pixels()), color_scheme="dark")
     assert page.title() == "a picture · what runs/shapes looked at" and page.locator("img").count() == 0
     assert names[0] in page.locator("#answer").inner_text()
-    background = "getComputedStyle(document.body).backgroundColor"
-    dark = page.evaluate(background)
+    dark = brightness(page)
     page.locator("#theme").click()
-    assert sum(map(int, dark[4:-1].split(","))) < 150 < sum(map(int, page.evaluate(background)[4:-1].split(",")))
-    page.set_viewport_size({"width": 380, "height": 800})
-    wait_for(page, "() => document.documentElement.scrollWidth <= 380")
+    assert dark < 150 < brightness(page)
+    fits_when_narrow(page)
 
 
 def test_numbers_have_a_page(show):

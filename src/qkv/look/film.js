@@ -1,8 +1,8 @@
 // The page of a film. One state, one render. User text only ever reaches the document as textContent.
 (() => {
-  const { $, make, weight, arrows, ramp, named, options, choice, onChoice, themes, clamp } = parts;
+  const { $, make, weight, MEAN, arrows, ramp, named, options, choice, onChoice, themes, clamp } = parts;
   const data = JSON.parse($("data").textContent), { answer, times, prefix, layers } = data;
-  const POOL = -1, MEAN = -1, first = prefix.length;
+  const POOL = -1, first = prefix.length;
   const state = { layer: layers.length - 1, head: MEAN, query: POOL, focus: null };
   let colours = null;
 

@@ -21,6 +21,7 @@ __all__ = [
     "NOTEBOOK_LIMIT",
     "Detail",
     "Packing",
+    "Section",
     "figures",
     "filled",
     "finite",
@@ -99,6 +100,16 @@ def _quantised(weights: np.ndarray, detail: Detail) -> tuple[np.ndarray, float, 
 
 def _packed(numbers: np.ndarray) -> str:
     return base64.b64encode(zlib.compress(numbers.tobytes(), 6)).decode()
+
+
+@dataclass(frozen=True)
+class Section:
+    """Maps that a page shows together, a layer each."""
+
+    id: str
+    label: str
+    maps: list[Map]
+    names: list[str]
 
 
 class Packing:
@@ -204,4 +215,6 @@ def _as_json(data: dict) -> str:
 
 
 def _packaged(name: str) -> str:
-    return files("qkv.look").joinpath(name).read_text(encoding="utf-8")
+    """One of our own files, and in it those of our own that it names (``{{scale.html}}``)."""
+    text = files("qkv.look").joinpath(name).read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+\.html)\}\}", lambda place: _packaged(place[1]), text)

@@ -1,4 +1,3 @@
-"use strict";
 // The page of a look. One state, one render: every control changes the state and asks for a frame.
 //
 //   numbers() unpacks a layer's weights -> matrixOf() merges and shifts a head -> lines or grid, texts, lists
@@ -6,11 +5,10 @@
 // User text only ever reaches the document as textContent.
 (() => {
   const {
-    $, make, number, weight, clamp, capital, arrows, numbers, scaleOf, named, rgb, ramp, options, choice, onChoice, themes,
-    onResize,
+    $, make, number, weight, clamp, MEAN, arrows, soon, numbers, scaleOf, named, ramp, painted, sizeCanvas, options, choice,
+    onChoice, themes, onResize,
   } = parts;
   const data = JSON.parse($("data").textContent);
-  const MEAN = -1; // in place of a head
   const LINES_AT_MOST = 64; // longer texts open as a grid
   const ROW = 27, SMALL_ROW = 20;
 
@@ -20,7 +18,6 @@
     held: false,
   };
   let current = null; // what is on screen: {example, section, layer, matrix, ...}
-  let wanted = false;
 
   const quoted = (unit) => `“${unit.label}”`;
 
@@ -88,25 +85,12 @@
 
   let colours;
   function readColours() {
-    const stops = named("--heat").split(","), heat = ramp(stops), first = rgb(stops[0].trim());
-    const negative = new Uint8Array(256 * 3), back = rgb(named("--back"));
-    for (let i = 0; i < 256; i++) {
-      for (let c = 0; c < 3; c++) negative[3 * i + c] = first[c] + (back[c] - first[c]) * (i / 255);
-    }
+    const heat = named("--heat").split(",");
     colours = {
-      heat, negative, look: named("--look"), back: named("--back"), ink: named("--ink"), soft: named("--soft"),
-      faint: named("--faint"), paper: named("--paper"), link: named("--link"), font: named("--sans"),
+      heat: ramp(heat), cold: ramp([heat[0], named("--back")]), look: named("--look"), back: named("--back"),
+      ink: named("--ink"), soft: named("--soft"), faint: named("--faint"), paper: named("--paper"), link: named("--link"),
+      font: named("--sans"),
     };
-  }
-
-  // A power of the weight, so that small ones can be seen; the scale beside the grid says what its middle is.
-  function paint(pixels, at, value, high, low, gamma) {
-    const table = value < 0 ? colours.negative : colours.heat;
-    const level = Math.round(255 * (value < 0 ? value / low : value / high) ** gamma);
-    pixels[at] = table[3 * level];
-    pixels[at + 1] = table[3 * level + 1];
-    pixels[at + 2] = table[3 * level + 2];
-    pixels[at + 3] = 255;
   }
 
   // --- what is chosen ----------------------------------------------------------------------------------------------
@@ -131,16 +115,14 @@
     render();
   }
 
+  const focusSoon = soon(() => { if (current) showFocus(); });
   function focus(next, held = state.held) {
     const same = next === state.focus || (next && state.focus && next.side === state.focus.side
       && next.index === state.focus.index && next.other === state.focus.other);
     if (same && held === state.held) return;
     state.focus = next;
     state.held = held && next !== null;
-    if (!wanted) {
-      wanted = true;
-      requestAnimationFrame(() => { wanted = false; if (current) showFocus(); });
-    }
+    focusSoon();
   }
 
   // --- render ------------------------------------------------------------------------------------------------------
@@ -166,7 +148,7 @@
       if (state.focus.index >= count) Object.assign(state, { focus: null, held: false });
     }
     if (changed) showTexts();
-    showSections();
+    board.showSections(example.sections, state.section);
     showTools();
     showHeads();
     showFigures();
@@ -247,34 +229,10 @@
 
   // --- controls ----------------------------------------------------------------------------------------------------
 
-  function showSections() {
-    const bar = $("sections"), sections = current.example.sections;
-    const key = sections.map((section) => section.id).join();
-    if (bar.dataset.key !== key) {
-      bar.dataset.key = key;
-      bar.replaceChildren(...sections.map((section, i) => {
-        const button = make("button", { type: "button", id: `section-${section.id}`, textContent: section.label });
-        button.setAttribute("role", "tab");
-        button.setAttribute("aria-controls", "board");
-        button.addEventListener("click", () => change({ section: i }));
-        return button;
-      }));
-    }
-    [...bar.children].forEach((button, i) => {
-      button.setAttribute("aria-selected", i === state.section);
-      button.tabIndex = i === state.section ? 0 : -1;
-    });
-    $("board").setAttribute("aria-labelledby", `section-${current.section.id}`);
-  }
-
   function showTools() {
     const { section, layer, aligned } = current;
     const layers = section.layers.map((one, i) => one.label.replace(/^layer /, "") || String(i + 1));
-    options($("layer"), layers, state.layer);
-    $("layer-field").hidden = section.layers.length < 2;
-    $("layer-field").firstChild.textContent = ["rollout", "position", "relevance"].includes(section.id) ? "Of" : "Layer";
-    options($("head"), ["mean", ...layer.heads.map(String)], state.head + 1);
-    $("head-field").hidden = !layer.heads.length;
+    board.showLists(["rollout", "position", "relevance"].includes(section.id) ? "Of" : "Layer", layers, layer, state);
     const decoder = layer.decoder && !aligned;
     $("step").hidden = !decoder;
     if (decoder) {
@@ -332,84 +290,33 @@
   // --- heads and figures -------------------------------------------------------------------------------------------
 
   function showHeads() {
-    const { section } = current, table = $("heads");
-    const count = Math.max(...section.layers.map((layer) => layer.heads.length));
-    const shown = count > 1;
-    $("heads-part").hidden = !shown;
-    if (!shown) return;
-    const key = `${state.example} ${section.id}`;
-    if (table.dataset.key !== key) {
-      table.dataset.key = key;
-      table.classList.toggle("few", count + 1 <= 5);
-      const top = make("tr", {}, make("th"));
-      const heads = section.layers.find((layer) => layer.heads.length === count).heads;
-      for (const head of heads) top.append(make("th", { scope: "col", textContent: head }));
-      top.append(make("th", { scope: "col", className: "mean", textContent: "mean" }));
-      if (count + 1 > 5) top.lastChild.style.width = `calc((100% - 28px) / ${count + 1} + 8px)`; // the gap before it
-      const body = make("tbody");
-      section.layers.forEach((layer, l) => {
-        const row = make("tr", {}, make("th", { scope: "row", textContent: l + 1 }));
-        const pixels = atob(layer.thumbnails.data);
-        for (let at = 0; at <= count; at++) {
-          const head = at === count ? MEAN : at, cell = make("td", { className: head === MEAN ? "mean" : "" });
-          row.append(cell);
-          if (at < count && at >= layer.heads.length) continue;
-          const plane = head === MEAN ? layer.heads.length : at;
-          const button = make("button", { type: "button" });
-          button.dataset.layer = l;
-          button.dataset.head = head;
-          const name = head === MEAN ? "mean of the heads" : `head ${layer.heads[at]}`;
-          const known = head !== MEAN && layer.entropy.length;
-          const sharp = known ? `, entropy ${number(layer.entropy[at])} of ${number(layer.maxEntropy)} nats` : "";
-          button.setAttribute("aria-label", `Layer ${l + 1}, ${name}${sharp}`);
-          button.title = `layer ${l + 1}, ${name}${sharp}`;
-          button.append(parts.thumbnail(layer.thumbnails, pixels, plane, colours.heat));
-          if (known) {
-            const bar = make("i");
-            bar.style.setProperty("--part", `${(100 * layer.entropy[at]) / (layer.maxEntropy || 1)}%`);
-            button.append(bar);
-          }
-          cell.append(button);
-        }
-        body.append(row);
-      });
-      table.replaceChildren(make("thead", {}, top), body);
-    }
-    for (const button of table.querySelectorAll("button")) {
-      const now = +button.dataset.layer === state.layer && +button.dataset.head === state.head;
-      button.setAttribute("aria-pressed", now);
-      button.tabIndex = now ? 0 : -1;
-    }
+    const { section } = current, columns = board.mostHeads(section.layers) + 1;
+    board.showHeads(section.layers, state, {
+      key: `${state.example} ${section.id}`,
+      colours: colours.heat,
+      hint: "A row for each layer, a column for each head. "
+        + "The bar is a head's entropy, full where it looks everywhere alike.",
+      name: (layer, l) => `layer ${l + 1}`,
+      dress(button, layer, head) {
+        if (head === MEAN || !layer.entropy.length) return;
+        const bar = make("i");
+        bar.style.setProperty("--part", `${(100 * layer.entropy[head]) / (layer.maxEntropy || 1)}%`);
+        button.append(bar);
+      },
+    });
+    // the column of means is wider, for the gap before it
+    if (columns > 5) $("heads").querySelector(".mean").style.width = `calc((100% - 28px) / ${columns} + 8px)`;
   }
 
   function showFigures() {
-    const { layer } = current, table = $("figures"), shown = layer.entropy.length > 0 && layer.heads.length > 0;
-    $("figures-part").hidden = !shown;
-    if (!shown) return;
-    const key = `${state.example} ${state.section} ${state.layer}`, apart = layer.distance.length > 0;
-    if (table.dataset.key !== key) {
-      table.dataset.key = key;
-      $("figures-title").textContent = `Heads of layer ${state.layer + 1} in figures`;
-      const farthest = Math.max(...layer.distance, 1e-9);
-      const bar = (value, part) => {
-        const fill = make("i");
-        fill.style.width = `${clamp(100 * part, 0, 100)}%`;
-        return make("td", {}, make("span", { className: "bar" }, make("span", {}, fill), number(value)));
-      };
-      const names = ["head", "entropy, nats", ...(apart ? ["distance, positions"] : [])];
-      const top = make("tr", {}, ...names.map((name) => make("th", { scope: "col", textContent: name })));
-      const rows = layer.heads.map((head, h) => {
-        const row = make("tr", {}, make("td", { textContent: head }));
-        row.append(bar(layer.entropy[h], layer.entropy[h] / (layer.maxEntropy || 1)));
-        if (apart) row.append(bar(layer.distance[h], layer.distance[h] / farthest));
-        row.addEventListener("click", () => change({ head: h }));
-        return row;
-      });
-      table.replaceChildren(make("thead", {}, top), make("tbody", {}, ...rows));
-      $("figures-hint").textContent = `At most ${number(layer.maxEntropy)} nats: every key alike.`
-        + (apart ? " Distance is how far away a head looks, on average." : "");
-    }
-    [...table.tBodies[0].rows].forEach((row, h) => row.classList.toggle("now", h === state.head));
+    board.showFigures(current.layer, {
+      title: `layer ${state.layer + 1}`,
+      unit: "positions",
+      hint: (apart) => `At most ${number(current.layer.maxEntropy)} nats: every key alike.`
+        + (apart ? " Distance is how far away a head looks, on average." : ""),
+      head: state.head,
+      chosen: (head) => change({ head }),
+    });
   }
 
   // --- the stage: lines and grid -----------------------------------------------------------------------------------
@@ -424,26 +331,14 @@
     return width;
   }
 
-  function sizeCanvas(width, height) {
-    const ratio = Math.min(window.devicePixelRatio || 1, 3), canvas = $("canvas");
-    const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
-    if (canvas.width !== w || canvas.height !== h) {
-      Object.assign(canvas, { width: w, height: h });
-      canvas.style.width = `${width}px`;
-      canvas.style.height = `${height}px`;
-    }
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-  }
-
   function layOut() {
     const { matrix, view } = current, stage = $("stage"), wide = stage.parentElement.clientWidth;
     const most = Math.min(640, window.innerHeight * 0.78);
     $("left").hidden = $("right").hidden = view !== "lines";
     const layerName = current.section.layers.length > 1 ? `, layer ${state.layer + 1}` : "";
-    const heads = current.layer.heads, mean = state.head === MEAN;
-    const headName = !heads.length ? "" : mean ? ", mean of the heads" : `, head ${heads[state.head]}`;
+    const head = current.layer.heads.length ? `, ${board.headName(current.layer, state.head)}` : "";
     const size = `${matrix.height} rows, ${matrix.width} columns`;
-    const name = `${current.section.label}${layerName}${headName}`;
+    const name = `${current.section.label}${layerName}${head}`;
     stage.setAttribute("aria-label", `${name}: ${size}. Arrow keys go from word to word.`);
     if (view === "lines") layOutLines(matrix, wide, most);
     else layOutGrid(matrix, wide, most);
@@ -464,7 +359,7 @@
     $("inner").style.height = `${height}px`;
     $("inner").style.width = "auto";
     $("inner").classList.toggle("small", small);
-    sizeCanvas(room, seen);
+    sizeCanvas(context, room, seen);
     column($("left"), matrix.rows, "query", start, left, row);
     column($("right"), matrix.columns, "key", start + left + between, right, row);
     const { rowsTitle, columnsTitle } = titles();
@@ -515,12 +410,10 @@
     $("stage").style.height = `${geometry.seen}px`;
     $("stage").style.maxHeight = "none";
     $("inner").style.height = `${height}px`;
-    sizeCanvas(wide - (height > geometry.seen ? 14 : 0), geometry.seen);
-    const image = new OffscreenCanvas(matrix.width, matrix.height), inside = image.getContext("2d");
-    const pixels = inside.createImageData(matrix.width, matrix.height);
-    matrix.values.forEach((value, i) => paint(pixels.data, 4 * i, value, matrix.high, matrix.low, gamma));
-    inside.putImageData(pixels, 0, 0);
-    geometry.image = image;
+    sizeCanvas(context, wide - (height > geometry.seen ? 14 : 0), geometry.seen);
+    // a power of the weight, so that small ones can be seen; the scale beside the grid says what its middle is
+    const { values, height: rows, width: columns, high, low } = matrix;
+    geometry.image = painted(values, rows, columns, high, low, gamma, [colours.heat, colours.cold]);
     const { rowsTitle, columnsTitle } = titles();
     Object.assign($("from").style, { left: `${named ? Math.max(0, x - left) : 0}px`, right: "auto", maxWidth: "100%" });
     $("from").textContent = current.section.id === "position" ? "" : `rows: ${rowsTitle} · columns: ${columnsTitle}`;
@@ -815,10 +708,7 @@
     if (event.key === "Escape") focus(null, false);
     else if (event.key === "Enter" || event.key === " ") focus(state.focus, !state.held);
     else if (event.shiftKey && (x || y)) {
-      const heads = layer.heads.length;
-      const head = heads ? clamp((state.head === MEAN ? heads : state.head) + x, 0, heads) : 0;
-      const chosen = heads && head < heads ? head : MEAN; // the mean stands after the last head
-      change({ layer: clamp(state.layer + y, 0, section.layers.length - 1), head: chosen });
+      change(board.stepped(state, [x, y], section.layers, layer.heads.length));
     } else if (x || y || event.key === "Home" || event.key === "End") {
       const at = state.focus || { side: "query", index: -1 };
       let { side, index } = at;
@@ -849,34 +739,14 @@
     else if (y + size > stage.scrollTop + geometry.seen) stage.scrollTop = y + size - geometry.seen;
   }
 
-  $("heads").addEventListener("click", (event) => {
-    const button = event.target.closest("button");
-    if (button) change({ layer: +button.dataset.layer, head: +button.dataset.head });
-  });
-  $("heads").addEventListener("keydown", async (event) => {
-    const [x, y] = arrows[event.key] || [0, 0];
-    if (!x && !y) return;
-    event.preventDefault();
-    const count = Math.max(...sectionNow().layers.map((layer) => layer.heads.length));
-    const head = clamp((state.head === MEAN ? count : state.head) + x, 0, count);
-    change({ layer: clamp(state.layer + y, 0, sectionNow().layers.length - 1), head: head === count ? MEAN : head });
-    $("heads").querySelector(`button[data-layer="${state.layer}"][data-head="${state.head}"]`)?.focus();
-  });
-  $("sections").addEventListener("keydown", (event) => {
-    const [x] = arrows[event.key] || [0], count = exampleNow().sections.length;
-    if (!x) return;
-    event.preventDefault();
-    change({ section: (state.section + x + count) % count });
-    $("sections").children[state.section].focus();
-  });
+  board.onSection((section) => change({ section }));
+  board.onHead(() => sectionNow().layers, state, change);
   const chosen = {
     step: (value) => ({ predicted: value === "predicted" }),
     unit: (value) => ({ words: value === "words" }),
     view: (value) => ({ view: value }),
   };
   for (const [id, changes] of Object.entries(chosen)) onChoice(id, (value) => change(changes(value)));
-  $("layer").addEventListener("change", (event) => change({ layer: event.target.selectedIndex }));
-  $("head").addEventListener("change", (event) => change({ head: event.target.selectedIndex - 1 }));
   $("example").addEventListener("change", (event) => change({ example: event.target.selectedIndex }));
   $("previous").addEventListener("click", () => change({ example: Math.max(state.example - 1, 0) }));
   $("next").addEventListener("click", () => change({ example: Math.min(state.example + 1, data.examples.length - 1) }));

@@ -7,7 +7,7 @@ written, and the page says what was left out.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from qkv.axis import Axis, Tokens
@@ -15,7 +15,7 @@ from qkv.errors import RunError
 from qkv.look.alignment import word_places
 from qkv.look.draw import labels
 from qkv.look.measures import distance, entropy, first_rows, max_entropy, rollouts
-from qkv.look.packing import LIMIT, Packing, figures, filled, finite, fit, thumbnails
+from qkv.look.packing import LIMIT, Packing, Section, figures, filled, finite, fit, thumbnails
 from qkv.look.record import Map, Trace
 
 __all__ = ["page", "write_page"]
@@ -53,17 +53,7 @@ def page(traces: Trace | Sequence[Trace], *, title: str = "", limit: int = LIMIT
     data = {"examples": shown, "reduced": pack.sentence(len(examples), fitting)}
     run = next((str(trace.notes["run"]) for trace, _ in examples if trace.notes.get("run")), "")
     title = title or (f"{run} · what it looked at" if run else "What it looked at")
-    return filled("page.html", title, ("page.css",), ("parts.js", "page.js"), data, pack.weights)
-
-
-@dataclass(frozen=True)
-class Section:
-    """Maps that the page shows together, a layer each."""
-
-    id: str
-    label: str
-    maps: list[Map]
-    names: list[str]
+    return filled("page.html", title, ("page.css",), ("parts.js", "board.js", "page.js"), data, pack.weights)
 
 
 def _split(trace: Trace) -> list[Trace]:

@@ -1,5 +1,5 @@
 "use strict";
-// What the pages of a look share: small makers, weights unpacked when they are needed, controls, light and dark.
+// What the pages of a look share: small makers, weights unpacked when they are needed, drawing, controls, light and dark.
 const parts = (() => {
   const $ = (id) => document.getElementById(id);
 
@@ -12,7 +12,18 @@ const parts = (() => {
   const weight = (value) => (value !== 0 && Math.abs(value) < 0.01 ? value.toFixed(4) : value.toFixed(2));
   const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
   const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+  const MEAN = -1; // in place of a head
   const arrows = { ArrowUp: [0, -1], ArrowDown: [0, 1], ArrowLeft: [-1, 0], ArrowRight: [1, 0] };
+
+  // Acts once in the next frame, however often it is asked to.
+  function soon(act) {
+    let wanted = false;
+    return () => {
+      if (wanted) return;
+      wanted = true;
+      requestAnimationFrame(() => { wanted = false; act(); });
+    };
+  }
 
   // --- weights -----------------------------------------------------------------------------------------------------
 
@@ -66,6 +77,29 @@ const parts = (() => {
       for (let c = 0; c < 3; c++) table[3 * i + c] = Math.round(known[base][c] * (1 - part) + known[base + 1][c] * part);
     }
     return table;
+  }
+
+  // A pixel for each value, warm above zero and cold below, each on its own scale; `gamma` lifts small ones.
+  function painted(values, rows, columns, high, low, gamma, [warm, cold]) {
+    const image = new OffscreenCanvas(columns, rows), inside = image.getContext("2d");
+    const pixels = inside.createImageData(columns, rows);
+    for (let i = 0; i < rows * columns; i++) {
+      const level = 3 * Math.round(255 * clamp(values[i] < 0 ? values[i] / low : values[i] / high, 0, 1) ** gamma);
+      const table = values[i] < 0 ? cold : warm;
+      for (let c = 0; c < 3; c++) pixels.data[4 * i + c] = table[level + c];
+      pixels.data[4 * i + 3] = 255;
+    }
+    inside.putImageData(pixels, 0, 0);
+    return image;
+  }
+
+  // As many pixels as the screen has for so large a canvas, drawn to in units of the page.
+  function sizeCanvas(context, width, height) {
+    const ratio = Math.min(window.devicePixelRatio || 1, 3), { canvas } = context;
+    const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+    if (canvas.width !== w || canvas.height !== h) Object.assign(canvas, { width: w, height: h });
+    Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+    context.setTransform(ratio, 0, 0, ratio, 0, 0);
   }
 
   function thumbnail(size, pixels, plane, colours) {
@@ -126,6 +160,8 @@ const parts = (() => {
     });
   }
 
+  // --- light and dark, and size ------------------------------------------------------------------------------------
+
   // The button that goes through the themes; `changed` is called at once, and whenever colours are others.
   function themes(changed) {
     const known = ["auto", "light", "dark"];
@@ -144,17 +180,10 @@ const parts = (() => {
     show();
   }
 
-  function onResize(resized) {
-    let wanted = false;
-    addEventListener("resize", () => {
-      if (wanted) return;
-      wanted = true;
-      requestAnimationFrame(() => { wanted = false; resized(); });
-    });
-  }
+  const onResize = (resized) => addEventListener("resize", soon(resized));
 
   return {
-    $, make, number, weight, clamp, capital, arrows, numbers, scaleOf, named, rgb, ramp, thumbnail, options, choice,
-    onChoice, themes, onResize,
+    $, make, number, weight, clamp, capital, MEAN, arrows, soon, numbers, scaleOf, named, ramp, painted, sizeCanvas,
+    thumbnail, options, choice, onChoice, themes, onResize,
   };
 })();

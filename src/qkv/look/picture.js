@@ -5,10 +5,10 @@
 // User text only ever reaches the document as textContent.
 (() => {
   const {
-    $, make, number, weight, clamp, arrows, numbers, scaleOf, named, rgb, ramp, options, choice, onChoice, themes, onResize,
+    $, make, number, weight, clamp, MEAN, arrows, soon, numbers, scaleOf, named, ramp, painted, sizeCanvas, choice, onChoice,
+    themes, onResize,
   } = parts;
   const data = JSON.parse($("data").textContent);
-  const MEAN = -1; // in place of a head
   const ALL = -1; // in place of a query: the mean of all cells
   const [HEIGHT, WIDTH] = data.picture.size;
 
@@ -91,7 +91,7 @@
     if (mine !== turn) return; // something newer was asked for meanwhile
     const query = data.axes[layer.query], key = data.axes[layer.key];
     current = { section, layer, whole, query, key, over: overPicture() };
-    showSections();
+    board.showSections(data.sections, state.section);
     showTools();
     showHeads();
     showFigures();
@@ -100,12 +100,7 @@
     document.body.dataset.ready = "yes";
   }
 
-  let wanted = false;
-  function showSoon() {
-    if (wanted) return;
-    wanted = true;
-    requestAnimationFrame(() => { wanted = false; if (current) showRow(); });
-  }
+  const showSoon = soon(() => { if (current) showRow(); });
 
   function showRow() {
     const { section, layer, whole, key } = current, query = queryNow();
@@ -135,31 +130,10 @@
 
   // --- controls ----------------------------------------------------------------------------------------------------
 
-  function showSections() {
-    const bar = $("sections");
-    if (!bar.children.length) {
-      bar.replaceChildren(...data.sections.map((section, i) => {
-        const button = make("button", { type: "button", id: `section-${section.id}`, textContent: section.label });
-        button.setAttribute("role", "tab");
-        button.setAttribute("aria-controls", "board");
-        button.addEventListener("click", () => change({ section: i }));
-        return button;
-      }));
-    }
-    [...bar.children].forEach((button, i) => {
-      button.setAttribute("aria-selected", i === state.section);
-      button.tabIndex = i === state.section ? 0 : -1;
-    });
-    $("board").setAttribute("aria-labelledby", `section-${current.section.id}`);
-  }
-
   function showTools() {
     const { section, layer, over } = current;
-    options($("layer"), section.layers.map((one) => one.label), state.layer);
-    $("layer-field").hidden = section.layers.length < 2;
-    $("layer-field").firstChild.textContent = { rollout: "Of", classes: "By", position: "Of" }[section.id] || "Layer";
-    options($("head"), ["mean", ...layer.heads.map(String)], state.head + 1);
-    $("head-field").hidden = !layer.heads.length;
+    const title = { rollout: "Of", classes: "By", position: "Of" }[section.id] || "Layer";
+    board.showLists(title, section.layers.map((one) => one.label), layer, state);
     $("view").hidden = section.id !== "position";
     choice("view", [["one", "one position"], ["every", "map of maps"]], state.every ? "every" : "one");
     $("opacity-field").hidden = $("smooth").hidden = !over;
@@ -271,71 +245,28 @@
   // --- heads and figures -------------------------------------------------------------------------------------------
 
   function showHeads() {
-    const { section } = current, table = $("heads"), count = Math.max(...section.layers.map((layer) => layer.heads.length));
-    $("heads-part").hidden = count < 2;
-    if (count < 2) return;
-    if (table.dataset.key !== section.id) {
-      table.dataset.key = section.id;
-      table.classList.toggle("few", count + 1 <= 5);
-      const widest = section.layers.find((layer) => layer.heads.length === count);
-      const top = make("tr", {}, make("th"), ...widest.heads.map((head) => make("th", { scope: "col", textContent: head })));
-      top.append(make("th", { scope: "col", className: "mean", textContent: "mean" }));
-      const body = make("tbody"), heat = section.id === "bias" ? colours.heat : colours.over;
-      section.layers.forEach((layer, l) => {
-        if (!layer.thumbnails) return;
-        const line = make("tr", {}, make("th", { scope: "row", textContent: l + 1 })), pixels = atob(layer.thumbnails.data);
-        for (let at = 0; at <= count; at++) {
-          const head = at === count ? MEAN : at, cell = make("td", { className: head === MEAN ? "mean" : "" });
-          line.append(cell);
-          if (at < count && at >= layer.heads.length) continue;
-          const button = make("button", { type: "button" });
-          Object.assign(button.dataset, { layer: l, head });
-          const known = head !== MEAN && layer.entropy.length;
-          const sharp = known ? `, entropy ${number(layer.entropy[at])} of ${number(layer.maxEntropy)} nats` : "";
-          const name = `Layer ${layer.label}, ${head === MEAN ? "mean of the heads" : `head ${layer.heads[at]}`}${sharp}`;
-          button.setAttribute("aria-label", name);
-          button.title = name;
-          const small = parts.thumbnail(layer.thumbnails, pixels, head === MEAN ? layer.heads.length : at, heat);
-          const key = data.axes[layer.key];
-          small.style.aspectRatio = `${key.columns * key.wide} / ${key.rows * key.tall}`;
-          button.append(small);
-          cell.append(button);
-        }
-        body.append(line);
-      });
-      table.replaceChildren(make("thead", {}, top), body);
-      $("heads-hint").textContent = "A row for each layer, a column for each head: "
-        + (section.id === "bias" ? "its table." : data.reads.length ? `what ${data.reads[0]} looks at.` : "what all cells look at.");
-    }
-    for (const button of table.querySelectorAll("button")) {
-      const now = +button.dataset.layer === state.layer && +button.dataset.head === state.head;
-      button.setAttribute("aria-pressed", now);
-      button.tabIndex = now ? 0 : -1;
-    }
+    const { section } = current, bias = section.id === "bias";
+    board.showHeads(section.layers, state, {
+      key: section.id,
+      colours: bias ? colours.heat : colours.over,
+      hint: "A row for each layer, a column for each head: "
+        + (bias ? "its table." : data.reads.length ? `what ${data.reads[0]} looks at.` : "what all cells look at."),
+      name: (layer) => `Layer ${layer.label}`,
+      dress(button, layer) {
+        const key = data.axes[layer.key];
+        button.firstChild.style.aspectRatio = `${key.columns * key.wide} / ${key.rows * key.tall}`;
+      },
+    });
   }
 
   function showFigures() {
-    const { layer } = current, table = $("figures"), shown = layer.entropy.length > 0 && layer.heads.length > 0;
-    $("figures-part").hidden = !shown;
-    if (!shown) return;
-    $("figures-title").textContent = `Heads of layer ${layer.label} in figures`;
-    const apart = layer.distance.length > 0, farthest = Math.max(...layer.distance, 1e-9);
-    const bar = (value, part) => {
-      const fill = make("i");
-      fill.style.width = `${clamp(100 * part, 0, 100)}%`;
-      return make("td", {}, make("span", { className: "bar" }, make("span", {}, fill), value === null ? "" : number(value)));
-    };
-    const names = ["head", "entropy, nats", ...(apart ? ["distance, pixels"] : [])];
-    const rows = layer.heads.map((head, h) => {
-      const row = make("tr", { className: h === state.head ? "now" : "" }, make("td", { textContent: head }));
-      row.append(bar(layer.entropy[h], layer.entropy[h] / (layer.maxEntropy || 1)));
-      if (apart) row.append(bar(layer.distance[h], layer.distance[h] / farthest));
-      row.addEventListener("click", () => change({ head: h }));
-      return row;
+    board.showFigures(current.layer, {
+      title: `layer ${current.layer.label}`,
+      unit: "pixels",
+      hint: (apart) => (apart ? "Distance is how far away in the picture a head's cells look, on average." : ""),
+      head: state.head,
+      chosen: (head) => change({ head }),
     });
-    const top = make("tr", {}, ...names.map((name) => make("th", { scope: "col", textContent: name })));
-    table.replaceChildren(make("thead", {}, top), make("tbody", {}, ...rows));
-    $("figures-hint").textContent = apart ? "Distance is how far away in the picture a head's cells look, on average." : "";
   }
 
   // --- the picture and what lies over it ---------------------------------------------------------------------------
@@ -356,26 +287,10 @@
     const every = section.id === "position" && state.every;
     const [high, wide] = over ? [HEIGHT, WIDTH] : [key.rows * key.tall, key.columns * key.wide];
     const scale = Math.min(room / wide, Math.min(620, window.innerHeight * 0.74) / high);
-    const ratio = Math.min(window.devicePixelRatio || 1, 3), canvas = $("canvas");
     geometry = { scale, wide: wide * scale, high: high * scale, every };
-    Object.assign(canvas, { width: Math.round(geometry.wide * ratio), height: Math.round(geometry.high * ratio) });
-    Object.assign(canvas.style, { width: `${geometry.wide}px`, height: `${geometry.high}px` });
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    const heads = current.layer.heads, head = !heads.length ? "" : state.head === MEAN ? ", mean of the heads" : `, head ${heads[state.head]}`;
+    sizeCanvas(context, geometry.wide, geometry.high);
+    const head = current.layer.heads.length ? `, ${board.headName(current.layer, state.head)}` : "";
     $("stage").setAttribute("aria-label", `${section.label}, ${current.layer.label}${head}. Arrow keys go from cell to cell.`);
-  }
-
-  function paint(cells, rows, columns, high, low, gamma, [warm, cold]) {
-    const image = new OffscreenCanvas(columns, rows), inside = image.getContext("2d");
-    const pixels = inside.createImageData(columns, rows);
-    for (let i = 0; i < rows * columns; i++) {
-      const level = 3 * Math.round(255 * clamp(cells[i] < 0 ? cells[i] / low : cells[i] / high, 0, 1) ** gamma);
-      const table = cells[i] < 0 ? cold : warm;
-      for (let c = 0; c < 3; c++) pixels.data[4 * i + c] = table[level + c];
-      pixels.data[4 * i + 3] = 255;
-    }
-    inside.putImageData(pixels, 0, 0);
-    return image;
   }
 
   function draw() {
@@ -391,7 +306,7 @@
     context.imageSmoothingEnabled = over && state.smooth;
     context.imageSmoothingQuality = "high";
     const pair = over ? [colours.over, colours.under] : [colours.heat, colours.cold];
-    context.drawImage(paint(cells, key.rows, key.columns, high, low, 1, pair), 0, 0, ...size);
+    context.drawImage(painted(cells, key.rows, key.columns, high, low, 1, pair), 0, 0, ...size);
     context.globalAlpha = 1;
     const query = queryNow();
     if (layer.windows !== null && state.windows) drawWindows(query);
@@ -479,7 +394,7 @@
         cells[(top + Math.floor(k / key.columns)) * across + left + (k % key.columns)] = table[whole[start + k]];
       }
     }
-    const image = paint(cells, key.rows * (key.rows + 1), across, 1, -1, 1, [colours.heat, colours.cold]);
+    const image = painted(cells, key.rows * (key.rows + 1), across, 1, -1, 1, [colours.heat, colours.cold]);
     const inside = image.getContext("2d");
     for (let r = 1; r <= key.rows; r++) inside.clearRect(0, r * (key.rows + 1) - 1, across, 1);
     for (let c = 1; c <= key.columns; c++) inside.clearRect(c * (key.columns + 1) - 1, 0, 1, image.height);
@@ -572,8 +487,7 @@
     if (event.key === "Escape") Object.assign(state, { query: null, held: false, cell: null });
     else if (event.key === "Enter" || event.key === " ") state.held = !state.held && query.grid;
     else if (event.shiftKey && (x || y)) {
-      const heads = layer.heads.length, head = clamp((state.head === MEAN ? heads : state.head) + x, 0, heads);
-      change({ layer: clamp(state.layer + y, 0, section.layers.length - 1), head: heads && head < heads ? head : MEAN });
+      change(board.stepped(state, [x, y], section.layers, layer.heads.length));
     } else if (x || y) {
       const moving = query.grid && section.id !== "classes" ? query : key, skip = moving.names.length;
       const at = moving === query ? queryNow() - skip : (state.cell ?? -1);
@@ -587,34 +501,13 @@
     showSoon();
   });
 
-  $("heads").addEventListener("click", (event) => {
-    const button = event.target.closest("button");
-    if (button) change({ layer: +button.dataset.layer, head: +button.dataset.head });
-  });
-  $("heads").addEventListener("keydown", (event) => {
-    const [x, y] = arrows[event.key] || [0, 0], buttons = [...$("heads").querySelectorAll("button")];
-    if (!x && !y) return;
-    event.preventDefault();
-    const count = Math.max(...sectionNow().layers.map((layer) => layer.heads.length));
-    const head = clamp((state.head === MEAN ? count : state.head) + x, 0, count);
-    const layer = clamp(state.layer + y, 0, sectionNow().layers.length - 1);
-    change({ layer, head: head < sectionNow().layers[layer].heads.length ? head : MEAN });
-    buttons.find((button) => +button.dataset.layer === state.layer && +button.dataset.head === state.head)?.focus();
-  });
-  $("sections").addEventListener("keydown", (event) => {
-    const [x] = arrows[event.key] || [0], count = data.sections.length;
-    if (!x) return;
-    event.preventDefault();
-    change({ section: (state.section + x + count) % count });
-    $("sections").children[state.section].focus();
-  });
+  board.onSection((section) => change({ section }));
+  board.onHead(() => sectionNow().layers, state, change);
   onChoice("query", (value) => { Object.assign(state, { query: +value, held: current.query.grid }); showSoon(); });
   onChoice("view", (value) => change({ every: value === "every" }));
   onChoice("smooth", (value) => change({ smooth: value === "smooth" }));
   onChoice("windows", (value) => change({ windows: value === "on" }));
   onChoice("fill", (value) => { state.fill = +value; showFaithfulness(); });
-  $("layer").addEventListener("change", (event) => change({ layer: event.target.selectedIndex }));
-  $("head").addEventListener("change", (event) => change({ head: event.target.selectedIndex - 1 }));
   $("opacity").addEventListener("input", (event) => { state.opacity = event.target.value / 100; showSoon(); });
   onResize(() => { if (current) { layOut(); showRow(); } });
 

@@ -6,7 +6,6 @@ reduced view, which says so, where they would not fit.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from qkv.errors import RunError
 from qkv.look.cells import reading
 from qkv.look.draw import labels
 from qkv.look.measures import entropy, max_entropy, pixel_distance
-from qkv.look.packing import LIMIT, Packing, figures, filled, finite, fit, thumbnails
+from qkv.look.packing import LIMIT, Packing, Section, figures, filled, finite, fit, thumbnails
 from qkv.look.record import Map, Trace
 
 __all__ = ["picture_page"]
@@ -51,18 +50,8 @@ def picture_page(trace: Trace, *, title: str = "", limit: int = LIMIT) -> str:
     }
     name = notes["picture"].get("name") or "a picture"
     title = title or f"{name} · what {data['run'] or 'a model'} looked at"
-    styles, scripts = ("page.css", "picture.css"), ("parts.js", "picture.js")
+    styles, scripts = ("page.css", "picture.css"), ("parts.js", "board.js", "picture.js")
     return filled("picture.html", title, styles, scripts, data, pack.weights)
-
-
-@dataclass(frozen=True)
-class Section:
-    """Maps that the page shows together, a layer each."""
-
-    id: str
-    label: str
-    maps: list[Map]
-    names: list[str]
 
 
 def _sections(trace: Trace) -> list[Section]:
