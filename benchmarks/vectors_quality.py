@@ -40,6 +40,7 @@ def main() -> None:
     options.add_argument("--threads", type=int, default=2)
     options.add_argument("--rates", type=float, nargs="+", help="our learning rates (the default of each model)")
     options.add_argument("--gensim-rates", type=float, nargs="+", help="learning rates of gensim (0.025; CBOW's 0.05)")
+    options.add_argument("--combine", default="mean", help="of CBOW: mean, sum or undivided")
     options.add_argument("--without-gensim", action="store_true")
     wanted = options.parse_args()
     with tempfile.TemporaryDirectory() as scratch:
@@ -81,6 +82,8 @@ def _spread(values: list[float]) -> str:
 def _qkv(wanted, model: str, corpus: Path, seed: int, rate: float | None, out: Path) -> WordVectors:
     values = {"data": str(corpus), "model": model, "out": out, "seed": seed, "size": {"dim": wanted.dim},
               "spread": {"threads": wanted.threads}}  # fmt: skip
+    if model == "cbow":
+        values["size"]["combine"] = wanted.combine
     if model != "glove":
         values["loop"] = {"epochs": wanted.epochs}
     if rate:

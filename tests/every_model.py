@@ -322,6 +322,7 @@ EVERY = {
     "skip-gram": Case("skipgram", ReadsWindows(), {}),
     "cbow": Case("cbow", ReadsWindows(), {}),
     "cbow, added": Case("cbow", ReadsWindows(), {"combine": "sum"}),
+    "cbow, undivided": Case("cbow", ReadsWindows(), {"combine": "undivided"}),
     "glove": Case("glove", ReadsWindows(), {}),
     "resnet, basic": _image("resnet", **RESNET),
     "resnet, bottleneck": _image("resnet", block="bottleneck", **RESNET),

@@ -12,7 +12,7 @@ from qkv.layers.mask import real_places
 from qkv.models.word2vec import CBOW, CBOWConfig, SkipGram, Word2VecConfig, binary_loss, softmax_loss
 
 WORDS, DIM = 11, 7
-KINDS = {"skipgram": kernel.SKIPGRAM, "mean": kernel.MEAN, "sum": kernel.SUM}
+KINDS = {"skipgram": kernel.SKIPGRAM, "mean": kernel.MEAN, "sum": kernel.SUM, "undivided": kernel.UNDIVIDED}
 
 
 def model_of(kind: str, output: str = "negative"):

@@ -16,7 +16,8 @@ from numba import float32, njit, uint32, uint64
 
 __all__ = ["SKIPGRAM", "alias_table", "paths_of", "sigmoid", "step", "sweep"]
 
-SKIPGRAM, MEAN, SUM = 0, 1, 2  # each context for itself; or all of them together, averaged or added
+SKIPGRAM, MEAN, SUM, UNDIVIDED = 0, 1, 2, 3  # each context for itself; or all together, averaged, added, or averaged
+# with each of them moving by the whole error, as in the published program
 BUFFER = 4096  # kept words that are looked at together; longer sentences pass through, nothing is cut
 LOOKED = 64  # one centre in so many tells its loss
 FAR = float32(16)  # where the sigmoid is 0 or 1 to the last bit
@@ -116,7 +117,7 @@ def step(inputs, outputs, contexts, m, rows, labels, n, rate, kind, a, b, f):
     Args:
         contexts, m: words whose input vectors predict, and how many.
         rows, labels, n: rows of the outputs that are predicted, what is true of each, and how many.
-        kind: SKIPGRAM, MEAN or SUM.
+        kind: SKIPGRAM, MEAN, SUM or UNDIVIDED.
         a, b, f: room for contexts, for outputs, and for their products.
     """
     whole = (n + 2) // 3 * 3
@@ -142,7 +143,8 @@ def step(inputs, outputs, contexts, m, rows, labels, n, rate, kind, a, b, f):
 def _step_together(inputs, outputs, contexts, m, rows, labels, n, rate, kind, a, f):
     """`step` where one vector, the mean or sum of the window's, predicts: no rows need be gathered."""
     width = inputs.shape[1]
-    share = float32(1) / float32(m) if kind == MEAN else float32(1)
+    share = float32(1) if kind == SUM else float32(1) / float32(m)
+    moved = share if kind == MEAN else float32(1)
     for d in range(width):
         a[0, d] = a[1, d] = float32(0)
     i = 0
@@ -168,7 +170,7 @@ def _step_together(inputs, outputs, contexts, m, rows, labels, n, rate, kind, a,
     for j in range(n):
         f[j] += labels[j]
     for j in range(n):
-        r, x = rows[j], rate * share * f[j]
+        r, x = rows[j], rate * moved * f[j]
         for d in range(width):
             a[1, d] += x * outputs[r, d]
     for j in range(n):

@@ -70,12 +70,13 @@ class Word2VecConfig:
 class CBOWConfig(Word2VecConfig):
     """As of skip-gram, and how a window's vectors become one."""
 
-    combine: Literal["mean", "sum"] = "mean"
-    """The window's vectors are averaged (2013a, section 3.1), or added."""
+    combine: Literal["mean", "sum", "undivided"] = "mean"
+    """The window's vectors are averaged (2013a, section 3.1), or added; or averaged, and each moves by the whole error
+    and not by its share, as in the published program and gensim."""
 
     def __post_init__(self):
         super().__post_init__()
-        check_config(self, combine=("mean", "sum"))
+        check_config(self, combine=("mean", "sum", "undivided"))
 
 
 class SkipGram(nn.Module):
@@ -124,7 +125,10 @@ class CBOW(SkipGram):
         self, vectors: Float[Tensor, "batch place dim"], real: Bool[Tensor, "batch place"]
     ) -> Float[Tensor, "batch one dim"]:
         total = (vectors * real[..., None]).sum(1, keepdim=True)
-        return total / real.sum(1)[:, None, None].clamp_min(1) if self.together == "mean" else total
+        if self.together == "sum":
+            return total
+        mean = total / real.sum(1)[:, None, None].clamp_min(1)
+        return mean if self.together == "mean" else total + (mean - total).detach()
 
 
 def binary_loss(

@@ -52,6 +52,12 @@ class ClipTask:
         }
         return replace(size, **known)
 
+    def begin(self, run: Any, prepared: PreparedClips) -> list[str]:
+        """A hint where a class token is to find alone which frames matter (docs/video.md has what that takes)."""
+        if prepared.codec.frame_classes or run.init or run.size.pool != "class":
+            return []
+        return ["no frame is labelled: if a few frames decide what a clip is, --size.pool max learns that much sooner"]
+
     @staticmethod
     def recipe(run: Any) -> Mapping[str, Any]:
         """A Transformer's usual settings; the rate falls to 0 where the last step is known."""

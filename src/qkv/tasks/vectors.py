@@ -23,8 +23,8 @@ from qkv.tasks.task import Loss, Scores
 
 __all__ = ["Vectors"]
 
-# Of the published programs; but theirs do not divide the gradient of CBOW's mean, which ours does: its rate is higher.
-RATES = {"skipgram": 0.025, "cbow": 0.2, "glove": 0.05}
+# Of the published programs; where CBOW's mean has its own gradient, which theirs do not divide, its rate is higher.
+RATES = {"skipgram": 0.025, "cbow mean": 0.2, "cbow sum": 0.025, "cbow undivided": 0.05, "glove": 0.05}
 FEW = 1_000_000  # words of text: of fewer, most vectors are what chance made of them
 EPOCHS = {"skipgram": 5, "cbow": 5, "glove": 25}
 
@@ -76,8 +76,9 @@ class Vectors:
         if not compiled or getattr(run.size, "output", "") == "softmax":
             epochs = {"epochs": EPOCHS.get(run.model, 5), "log_every": 10}
             return {"optimize": {"lr": 0.01, "schedule": "constant", "warmup": 0, "weight_decay": 0.0}, "loop": epochs}
+        how = f"{run.model} {getattr(run.size, 'combine', '')}".strip()
         return {
-            "optimize": {"lr": RATES.get(run.model, 0.025)},
+            "optimize": {"lr": RATES.get(how, 0.025)},
             "loop": {"epochs": EPOCHS.get(run.model, 5), "log_every": 1},
         }
 

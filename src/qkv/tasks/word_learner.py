@@ -26,6 +26,9 @@ __all__ = ["CountLearner", "WindowLearner", "keep_thresholds"]
 PART = 1 << 19  # words of the text that a process learns from between two looks at the clock
 PAIRS = 1 << 21  # pairs of counts, the same
 FEW = 0.4  # of a text, where dropping frequent words is pointed out
+TOGETHER = {
+    "mean": word2vec_kernel.MEAN, "sum": word2vec_kernel.SUM, "undivided": word2vec_kernel.UNDIVIDED,
+}  # fmt: skip
 LEAST = 1e-4  # of the learning rate, at the end of its linear way down
 
 
@@ -73,7 +76,7 @@ class WindowLearner:
         config = model.config
         self.window, self.kind = config.window, word2vec_kernel.SKIPGRAM
         if isinstance(model, CBOW):
-            self.kind = {"mean": word2vec_kernel.MEAN, "sum": word2vec_kernel.SUM}[config.combine]
+            self.kind = TOGETHER[config.combine]
         self.kept = keep_thresholds(words.counts, config.sample)
         self.tables = _table(model.input.weight), _table(model.output.weight)
         self.counts = counts = np.asarray(words.counts, np.float64)
