@@ -52,6 +52,9 @@ def test_mistakes_are_one_sentence(run, capsys):
     assert "b.png: cannot be read" in capsys.readouterr().err
     assert main(["look", "run", "a.png", "--classes", "cow"]) == 2
     assert "there is no class 'cow'" in capsys.readouterr().err
+    for option in ("--top", "--samples"):
+        assert main(["look", "run", "a.png", "--faithful", option, "0"]) == 2
+        assert f"{option} is 0" in capsys.readouterr().err
     assert main(["look", "run", "a.png", "--out", "a.gif"]) == 2
     assert ".npz or .json" in capsys.readouterr().err
 

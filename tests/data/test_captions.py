@@ -56,6 +56,24 @@ def test_a_picture_is_listed_once_with_all_its_captions(photos):
     assert found["train"][5].where.endswith("5.png (" + str(photos / "train.jsonl") + ":6)")
 
 
+def test_rows_may_name_their_captions_differently(tmp_path):
+    for i in range(3):
+        picture(tmp_path / f"{i}.png", i)
+    rows = [{"path": "0.png", "captions": ["one"]}, {"path": "1.png", "caption": "two"}, {"path": "2.png", "text": "x"}]
+    found, report = listed(folder=str(table(tmp_path, rows)))
+    assert [example.label for example in found["train"]] == [("one",), ("two",), ("x",)] and not report.findings
+
+
+@pytest.mark.parametrize(("name", "text", "message"), [
+    ("e.jsonl", "", "e.jsonl: the table is empty"), ("c.json", "[]", "c.json: is no annotation file of COCO; expected"),
+    ("c.json", '{"images": [', r"c.json: is no JSON, or cut off \(Expecting"),
+])  # fmt: skip
+def test_what_is_no_table_is_said_in_words(tmp_path, name, text, message):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(DataError, match=message):
+        listed(folder=str(tmp_path / name))
+
+
 def test_tables_of_every_kind_say_the_same(tmp_path):
     picture(tmp_path / "a.png")
     (tmp_path / "c.csv").write_text("file,caption\na.png,one\na.png,two\n", encoding="utf-8")

@@ -11,6 +11,8 @@ from qkv.data.image_doctor import examine_all
 from qkv.data.image_files import ImageFiles, check
 from qkv.data.kind import find_kind
 from qkv.errors import ConfigError, DataError
+from qkv.tasks import kind_of
+from qkv.train.options import from_flags
 
 
 def lines(where, **how) -> str:
@@ -186,6 +188,21 @@ def test_check_sees_what_lies_there(tmp_path, capsys):
     (tmp_path / "none").mkdir()
     assert main(["check", str(tmp_path / "none")]) == 2
     assert "there are neither pictures, clips nor sentence pairs" in capsys.readouterr().err
+
+
+def test_columns_that_the_user_names_tell_what_a_table_is(tmp_path, capsys):
+    pets(tmp_path / "photos", 2)
+    rows = "".join(f"photos/{file.parent.name}/{file.name},{i}\n" for i, file in enumerate(tmp_path.glob("photos/*/*")))
+    write(tmp_path, {"ages.csv": f"file,age\n{rows}".encode(), "films.csv": b"review,stars,id\ngood,5,1\nbad,1,2\n"})
+    ages, films = str(tmp_path / "ages.csv"), str(tmp_path / "films.csv")
+    assert find_kind(ages) == find_kind(films) == "pairs"
+    assert find_kind(ages, {"label": "age"}) == kind_of("regress", ages, {"label": "age"}) == "pictures"
+    assert find_kind(films, {"text": "review", "label": "stars"}) == "texts"
+    assert find_kind(films, {"text": "nothing", "label": "stars"}) == "pairs"
+    assert main(["check", ages, "--path", "file", "--label", "age", "--labels", "number"]) == 0
+    assert "4 pictures read" in capsys.readouterr().out
+    run = from_flags(["--task", "regress", "--data", ages, "--data.label", "age", "--out", str(tmp_path / "run")])
+    assert (run.kind, run.data.label) == ("pictures", "age")
 
 
 def test_tables_are_told_apart_by_their_columns(tmp_path):

@@ -269,6 +269,16 @@ def test_a_store_gives_back_what_it_was_given(tmp_path):
     assert len(ImageStore(tmp_path / "e")) == 0
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="names of files are UTF-8 there")
+def test_a_name_that_is_not_utf8_is_kept_as_it_is(tmp_path):
+    pets(tmp_path / "data", 6)
+    os.rename(next((tmp_path / "data").glob("*/*")), os.fsencode(tmp_path / "data" / "cat") + b"/bad\xff.png")
+    (tmp_path / "data" / "cat" / os.fsdecode(b"no\xfe.png")).write_bytes(b"nothing")  # is named in the report
+    once = prepared(tmp_path / "data", tmp_path / "run")
+    again = prepared(tmp_path / "data", tmp_path / "run")
+    assert again.summary == once.summary and any("no\udcfe.png" in line for line in again.report)
+
+
 def test_an_archive_can_be_learned_from(tmp_path):
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as archive:

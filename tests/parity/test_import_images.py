@@ -93,7 +93,7 @@ class Trap:
 
 
 @pytest.mark.parametrize("suffix", ["pth", "bin", "th", "npz"])
-def test_a_pickle_that_wants_more_is_refused_and_not_run(suffix, tmp_path):  # BL-48
+def test_a_pickle_that_wants_more_is_refused_and_not_run(suffix, tmp_path, recwarn):  # BL-48
     file, mark = tmp_path / f"weights.{suffix}", tmp_path / "mark"
     if suffix == "npz":
         np.savez(file, a=np.array([Trap(mark)], dtype=object))
@@ -103,6 +103,7 @@ def test_a_pickle_that_wants_more_is_refused_and_not_run(suffix, tmp_path):  # B
         RunError, match=r"weights\.\w+: holds more than (tensors|arrays), or is broken, and was not read"
     ):
         import_images("npz" if suffix == "npz" else "timm", str(file), tmp_path / "run")
+    assert not recwarn.list
     assert not mark.exists() and not (tmp_path / "run").exists()
 
 
@@ -340,6 +341,11 @@ def test_a_hub_name_that_cannot_be_reached(tmp_path, monkeypatch):
             RunError, match=rf"no folder {name}, and the Hugging Face hub cannot be reached \(no connect"
         ):
             import_published(published, tmp_path / "run")
+
+
+def test_what_comes_as_a_package_is_imported_as_it_is(tmp_path):
+    with pytest.raises(ConfigError, match="--classes is not for efficientnet-lite0"):
+        import_published("efficientnet-lite0", tmp_path / "run", classes="3", image=None)
 
 
 def test_a_folder_that_holds_a_model_is_left_alone(tmp_path):

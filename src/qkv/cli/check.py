@@ -78,7 +78,7 @@ def check(
     more = {key: value for key, value in more.items() if value}
     if kind == "auto":
         told = [name for name, (_, keys) in KINDS.items() if more and more.keys() <= set(keys)]
-        kind = told[0] if len(told) == 1 else "captions" if data.endswith(".json") else find_kind(data)
+        kind = told[0] if len(told) == 1 else "captions" if data.endswith(".json") else find_kind(data, more)
     where, keys = KINDS[kind]
     if strange := more.keys() - set(keys):
         raise ConfigError(f"--{min(strange)} is not for {kind}", remedy="say what the data are with --kind")

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from qkv.cli.verb import run_verb, whole_numbers
+from qkv.cli.verb import check_positive, run_verb, whole_numbers
 
 __all__ = ["main"]
 
@@ -66,6 +66,7 @@ def look(
     from qkv.look.pictures import look_at
     from qkv.tasks.load import load
 
+    check_positive(top=top, samples=samples)
     seen = look_at(
         load(run, prepare_device(device, threads)),
         picture,

@@ -6,7 +6,7 @@ into the report here; what is wrong with pictures is for `qkv.data.image_doctor`
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -141,8 +141,15 @@ def _rows(own: str | None, table: Path, data: CaptionFiles, report: Report) -> I
             if not isinstance(one, str) or not one.strip():
                 report.add(part, BROKEN, "dropped", f"{where}: no path")
                 continue
-            for said in _several(row.fields.get(caption)):
+            for said in _several(_caption_of(row.fields, caption, data.caption)):
                 yield _Named(part, one, said, where)
+
+
+def _caption_of(fields: Mapping[str, Any], column: str, asked: str) -> Any:
+    """What a row says; rows of a .jsonl file need not all have the same usual name for it."""
+    if fields.get(column) is None and not asked and (other := choose(list(fields), CAPTION)):
+        return fields[other]
+    return fields.get(column)
 
 
 def _coco(part: str, file: Path, report: Report) -> Iterator[_Named]:
@@ -153,11 +160,12 @@ def _coco(part: str, file: Path, report: Report) -> Iterator[_Named]:
         annotations = list(record["annotations"])
     except OSError as error:
         raise DataError(f"cannot be read ({error.strerror})", file=file) from None
-    except (ValueError, KeyError, TypeError) as error:
+    except ValueError as error:
+        raise DataError(f"is no JSON, or cut off ({error})", file=file) from None
+    except (KeyError, TypeError):
         raise DataError(
-            f"is no annotation file of COCO ({error!r})", expected="images with id and file_name, and annotations",
-            file=file,
-        ) from None  # fmt: skip
+            "is no annotation file of COCO", expected="images with id and file_name, and annotations", file=file
+        ) from None
     for number, annotation in enumerate(annotations):
         known = isinstance(annotation, dict) and annotation.get("image_id") in names
         where = f"{file}: annotation {annotation.get('id', number) if isinstance(annotation, dict) else number}"
@@ -183,6 +191,8 @@ def _usable(row: _Named, report: Report) -> str:
 
 
 def _column(table: Path, names: list[str], usual: tuple[str, ...], asked: str, option: str) -> str:
+    if not names:
+        raise DataError("the table is empty", file=table)
     column = choose(names, usual, asked)
     if column is None:
         remedy = f"--data.{option} NAME" if not asked else nearest(asked, names)

@@ -1,7 +1,7 @@
 """Whether what lies at a place are clips: folders of frames, pictures that move, or videos."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import islice
 from pathlib import Path
 
@@ -19,13 +19,16 @@ OPENED = 8  # pictures that may move
 MOST = 0.9  # share of pictures that lie in a folder of their own in a class folder, where they are frames
 
 
-def clips_in(folder: Path) -> bool:
+def clips_in(folder: Path, named: Mapping[str, str]) -> bool:
     """Whether a folder holds clips: a table of them, videos, pictures that move, or class/clip/frame all through.
+
+    Args:
+        named: columns of tables that the user named.
 
     Raises:
         DataError: there are videos, and pictures that belong to no clip.
     """
-    if any(names_clips(table) for table in clip_tables(folder).values()):
+    if any(names_clips(table, named) for table in clip_tables(folder).values()):
         return True
     return _are_clips(list(islice(_names(folder), LOOKED_AT)), folder, lambda name: is_clip(folder / name))
 
@@ -58,10 +61,10 @@ def _are_clips(names: list[str], where: Path, moves: Callable[[str], bool]) -> b
     return bool(videos) or in_folders
 
 
-def names_clips(table: Path) -> bool:
+def names_clips(table: Path, named: Mapping[str, str]) -> bool:
     """Whether a table names clips: labels of frames, or a path that leads to a clip."""
     names = column_names(table)
-    path, label = choose(names, PATH), choose(names, LABEL)
+    path, label = choose(names, PATH, named.get("path", "")), choose(names, LABEL, named.get("label", ""))
     if path is None or not (label or choose(names, FRAMES)):
         return False
     if choose(names, FRAMES):

@@ -9,7 +9,7 @@ import hashlib
 import math
 import os
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -69,7 +69,7 @@ def open_place(
     """The pictures at one place; all are of ``part``, or the parts are found inside by their names."""
     path, what = Path(where).expanduser(), what_lies(where)
     if what == "folder":
-        tables = table_in(path, data)
+        tables = table_in(path, {"path": data.path, "label": data.label})
         found = _tables(tables, part, data, report) if tables else _folder(path, part, data, report)
     elif what == "archive":
         found = _archive(path, part, data, scratch, report)
@@ -84,10 +84,14 @@ def open_place(
     return found
 
 
-def table_in(folder: Path, data: ImageFiles) -> dict[str | None, Path]:
-    """The tables of pictures in a folder by part; under None one that holds all."""
-    fits = lambda names: choose(names, PATH, data.path) and choose(names, LABEL, data.label)  # noqa: E731
-    return tables_in(folder, fits, "pictures")
+def table_in(folder: Path, named: Mapping[str, str]) -> dict[str | None, Path]:
+    """The tables of pictures in a folder by part; under None one that holds all. ``named`` are the user's columns."""
+    return tables_in(folder, lambda names: names_pictures(names, named), "pictures")
+
+
+def names_pictures(columns: list[str], named: Mapping[str, str]) -> bool:
+    """Whether a table has a path and a label, by usual names or those that the user gave."""
+    return bool(choose(columns, PATH, named.get("path", "")) and choose(columns, LABEL, named.get("label", "")))
 
 
 def as_label(value: Any, data: ImageFiles) -> Label | None:

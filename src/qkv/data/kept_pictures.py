@@ -116,7 +116,9 @@ def seal(whole: Path, report: Report) -> None:
     """Write the report into a folder, with a checksum of every file that lies in it."""
     sums = {file.name: checksum(file) for file in sorted(whole.iterdir()) if file.is_file()}
     plain = report.summary() | {"checksums": sums}
-    (whole / "report.json").write_text(json.dumps(plain, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    text = json.dumps(plain, ensure_ascii=False, indent=1) + "\n"
+    # Names of files need not be UTF-8: what is not becomes \udcff, which JSON reads back as it was.
+    (whole / "report.json").write_text(text, encoding="utf-8", errors="backslashreplace")
 
 
 def sealed(where: Path) -> dict[str, Any] | None:

@@ -5,7 +5,7 @@ Texts are cleaned as they are read; one that cannot be used is put into the repo
 
 import csv
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,10 +58,12 @@ def list_texts(data: TextFiles, report: Report) -> dict[str, list[LabelledText]]
     return {part: found[part] for part in PARTS if part in found}
 
 
-def names_texts(table: Path) -> bool:
-    """Whether a table has a column of texts, by a usual name, and another: of labels, or of what is said to be one."""
+def names_texts(table: Path, named: Mapping[str, str]) -> bool:
+    """Whether a table has a column of texts, by a usual name or the user's, and another: of labels, or of what is said
+    to be one."""
     names = column_names(table)
-    return bool(choose(names, TEXT) and (choose(names, LABELS) or len(names) == 2))
+    text, label = choose(names, TEXT, named.get("text", "")), choose(names, LABELS, named.get("label", ""))
+    return bool(text and (label or len(names) == 2))
 
 
 def has_class_folders(folder: Path) -> bool:

@@ -1,6 +1,7 @@
 """The tasks: a name each, and where its class is. Nothing is imported until it is asked for."""
 
 import importlib
+from collections.abc import Mapping
 
 from qkv.errors import ConfigError, nearest
 
@@ -46,8 +47,11 @@ def has_kinds(name: str) -> bool:
     return isinstance(TASKS.get(name), dict)
 
 
-def kind_of(name: str, data: str) -> str:
+def kind_of(name: str, data: str, columns: Mapping[str, str] | None = None) -> str:
     """The kind of the data at a place, for a task that has a choice; its first if there is no place.
+
+    Args:
+        columns: names that the user gave of a table's columns.
 
     Raises:
         DataError: there is data of several kinds, or of none.
@@ -57,7 +61,7 @@ def kind_of(name: str, data: str) -> str:
         return next(iter(TASKS[name]))
     from qkv.data.kind import find_kind
 
-    kind = find_kind(data)
+    kind = find_kind(data, columns)
     if kind not in TASKS[name]:
         raise ConfigError(
             f"there are {kind} at {data}, and {name} learns from " + " or ".join(TASKS[name]),

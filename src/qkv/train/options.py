@@ -167,7 +167,7 @@ def _under(values: Any, defaults: Any) -> Any:
 def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     values = {**values, "task": name}
     if tasks.has_kinds(name) and not values.get("kind"):
-        values["kind"] = tasks.kind_of(name, _somewhere(values["data"], flags))
+        values["kind"] = tasks.kind_of(name, _somewhere(values["data"], flags), _columns(values["data"], flags))
     task = tasks.find(name, values.get("kind", ""))
     named = values.get("model") or ""
     if named not in models.MODELS and (Path(named) / "model.json").is_file():  # a trained run: where to start
@@ -332,6 +332,13 @@ def _somewhere(data: Mapping[str, Any], flags: list[str]) -> str:
     if not any(said) and not {"--help", "-h", "--print_config"} & set(flags):
         raise ConfigError("there are no data", remedy="name them with --data")
     return next(filter(None, said), "")
+
+
+def _columns(data: Mapping[str, Any], flags: list[str]) -> dict[str, str]:
+    """The columns of a table that the user named."""
+    flags = list(flags)
+    named = {key: take(flags, f"--data.{key}") or data.get(key) for key in ("path", "label", "caption", "text")}
+    return {key: name for key, name in named.items() if name}
 
 
 def _over(below: Any, name: str) -> dict[str, Any]:

@@ -11,6 +11,7 @@ file                                read as
 Nothing that is read here can run code.
 """
 
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -78,10 +79,15 @@ def _read_arrays(path: Path) -> dict[str, Tensor]:
 
 def _read_pickle(path: Path) -> dict[str, Tensor]:
     try:
-        weights = torch.load(path, map_location="cpu", weights_only=True)
-    except (UnpicklingError, RuntimeError, EOFError) as error:
-        reason = str(error).strip().partition("\n")[0]
-        raise RunError(f"holds more than tensors, or is broken, and was not read ({reason})", file=path) from None
+        with warnings.catch_warnings(action="ignore"):  # of old pickles, which are refused below in our words
+            weights = torch.load(path, map_location="cpu", weights_only=True)
+    except (UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, IndexError):
+        raise RunError(
+            "holds more than tensors, or is broken, and was not read: what is more could run code",
+            expected="a file of tensors alone",
+            remedy="where you trust it, save its state dict as .safetensors with the library that it comes from",
+            file=path,
+        ) from None
     if isinstance(weights, Mapping):
         inside = [weights[key] for key in INSIDE if isinstance(weights.get(key), Mapping)]
         weights = inside[0] if inside else weights

@@ -51,6 +51,8 @@ def import_published(published: str, out: str | Path, **options: Any) -> list[st
         RunError: it cannot be found or read, or no model of ours is like it.
     """
     if published in PACKAGES:
+        if given := [key for key, value in options.items() if value is not None]:
+            raise ConfigError(f"--{given[0]} is not for {published}", remedy="leave it out: it is imported as it is")
         return _named(PACKAGES[published])(out)
     origin, colon, name = published.partition(":")
     if not colon or Path(published).exists():
