@@ -1,7 +1,7 @@
 """Texts that real people wrote: classes, names and parts of speech, with the simplest answers beside ours.
 
     python benchmarks/texts.py --data ../shared/data --out results --minutes 5
-    python benchmarks/texts.py --data ../shared/data --out results --sets nsmc,klue --systems bag,rnn --minutes 2
+    python benchmarks/texts.py --data ../shared/data --out results --sets nsmc,klue --systems bag,rnn --epochs 3
     python benchmarks/texts.py ... --start bert-ko=runs/bert-ko --vectors en=vectors.txt --sets nsmc
 
 Systems: ``majority`` (the commonest class or tag; of words, the commonest tag of each word), ``bag`` (scikit-learn:
@@ -72,6 +72,7 @@ def main() -> None:
     parser.add_argument("--vectors", action="append", default=[], help="NAME=FILE: word vectors to start from")
     parser.add_argument("--size", default="tiny", help="of new models")
     parser.add_argument("--minutes", type=float, default=5.0, help="of each training")
+    parser.add_argument("--epochs", type=int, help="of each training, instead: what else runs then does not matter")
     parser.add_argument("--folds", type=int, default=FOLDS, help="of the part-of-speech sets, how many are run")
     args = parser.parse_args()
     args.out.mkdir(parents=True, exist_ok=True)
@@ -82,8 +83,9 @@ def main() -> None:
             parts(SETS[name], args.data, args.out / "folds" / name, args.folds)
         ):
             for system in systems:
-                minutes = 0.0 if system in BASELINES else args.minutes
-                key = {"set": name, "system": system.partition("=")[0], "fold": fold, "minutes": minutes}
+                limit = {"epochs": args.epochs} if args.epochs else {"minutes": args.minutes}
+                limit = {"minutes": 0.0} if system in BASELINES else limit
+                key = {"set": name, "system": system.partition("=")[0], "fold": fold, **limit}
                 if any(key.items() <= row.items() for row in rows(file)):
                     continue
                 begun = time.monotonic()
@@ -144,9 +146,10 @@ def measure(which: Set, system: str, train_file: Path, test_file: Path, args, na
         return text_baseline(system, train_file, test_file)
     settings: dict = {
         "data": {"train": str(train_file)},
-        "loop": {"minutes": args.minutes, "evaluate_every": 100},
+        "loop": {"epochs": args.epochs} if args.epochs else {"minutes": args.minutes},
         "out": args.out / "runs" / name,
     }
+    settings["loop"]["evaluate_every"] = 100
     title, _, where = system.partition("=")
     if f"{title}={where}" in args.start:
         settings["model"] = where
