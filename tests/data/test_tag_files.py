@@ -1,9 +1,13 @@
 """Tagged sentences: columns, repairs, characters, windows, and the way back to words and characters."""
 
+import unicodedata
 from itertools import pairwise
 
 import pytest
+import regex
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
 from qkv.data.kind import find_kind
 from qkv.data.report import Report
@@ -184,6 +188,41 @@ def test_words_of_raw_text_and_words_of_a_file(tmp_path):
     assert [text[a:b] for a, b in words_of(text)] == ["Lee", "'", "s", "3", ".", "5", "wins", "!"]
     (tmp_path / "words.conll").write_text("Anna\tX\nran\n\nOslo\n")
     assert list(read_words(tmp_path / "words.conll")) == [("Anna", "ran"), ("Oslo",)]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("गया था।", ["गया", "था", "।"]),
+        ("cafe\u0301, e\u0301te\u0301", ["cafe\u0301", ",", "e\u0301te\u0301"]),
+        ("🇰🇷🇯🇵 🇰x", ["🇰🇷", "🇯🇵", "🇰", "x"]),
+        ("👩\u200d🔬!👍🏽😀😀", ["👩\u200d🔬", "!", "👍🏽", "😀", "😀"]),
+        ("می\u200cخواهم.", ["می\u200cخواهم", "."]),
+        ("❤\ufe0fa 1\ufe0f\u20e3", ["❤\ufe0f", "a", "1\ufe0f\u20e3"]),
+        (" \u0301a", ["\u0301", "a"]),
+        ("한글 \u1112\u1161\u11ab", ["한글", "\u1112\u1161\u11ab"]),
+    ],
+)
+def test_what_hangs_on_a_letter_stays_with_it(text, words):
+    assert [text[a:b] for a, b in words_of(text)] == words
+
+
+PIECES = [
+    "a", "e", "é", "ग", "य", "ा", "्", "\u0301", "\u20dd", "\ufe0f", "\u200d", "\u200c", "🇰", "🇷", "👩", "🔬", "🏽", "1",
+    ".", "-", "한", "\u1112", "\u1161", "_", " ", "\t",
+]  # fmt: skip
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_each_grapheme_is_in_one_word_and_no_word_begins_with_a_mark(text):
+    words = words_of(text)
+    for cluster in regex.finditer(r"\X", text):
+        begin = cluster.start() + len(cluster[0]) - len(cluster[0].lstrip())  # a mark may hang on a blank
+        holders = [(a, b) for a, b in words if a < cluster.end() and b > begin]
+        assert len(holders) == (begin < cluster.end())
+        assert all(a <= begin and cluster.end() <= b for a, b in holders)
+    for begin, _ in words:
+        assert not unicodedata.category(text[begin]).startswith("M") or begin == 0 or text[begin - 1] in " \t"
 
 
 def test_tags_that_can_be_said():

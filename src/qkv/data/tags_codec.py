@@ -11,6 +11,7 @@ most frequent one).
 
 import json
 import re
+import unicodedata
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
@@ -28,7 +29,10 @@ __all__ = ["TagCodec", "Window", "make_tags", "words_of"]
 
 FILE = "tags.json"
 NONE = -1
-_WORDS = re.compile(r"\w+|[^\w\s]")
+_RUNS = re.compile(r"\w+|[^\w\s]")
+_ZWJ = "\u200d"  # between letters it shapes them, between emoji it makes one of them
+_HANGS = re.compile("[\u200c\u200d\U0001f3fb-\U0001f3ff\U000e0020-\U000e007f]")  # joiners, skin tones, tags of flags
+_FLAG = re.compile("[\U0001f1e6-\U0001f1ff]{2}")  # two of these letters are one flag
 
 
 @dataclass(frozen=True)
@@ -40,8 +44,31 @@ class Window:
 
 
 def words_of(text: str) -> list[tuple[int, int]]:
-    """The words of raw text, as ``(start, end)``: runs of letters and digits, and each other sign for itself."""
-    return [match.span() for match in _WORDS.finditer(text)]
+    """The words of raw text, as ``(start, end)``: runs of letters and digits, and each other sign for itself.
+
+    What Unicode hangs on a character stays with it, as in its grapheme clusters (UAX #29), and divides no word: accents
+    and vowel signs, joiners, variation selectors, skin tones; emoji that are joined are one sign, and so is a flag.
+    Only a mark with nothing before it stands for itself.
+    """
+    words: list[tuple[int, int]] = []
+    for run in _RUNS.finditer(text):
+        start, end = run.span()
+        begin = words.pop()[0] if words and words[-1][1] == start and _goes_on(text, words[-1][0], start) else start
+        words.append((begin, end))
+    return words
+
+
+def _goes_on(text: str, begin: int, at: int) -> bool:
+    """Whether what is at a place belongs to the word that begins at ``begin`` and reaches there."""
+    if unicodedata.category(text[at]).startswith("M") or _HANGS.match(text[at]):
+        return True
+    if _letter(text[begin]):
+        return _letter(text[at])  # between them were only marks
+    return text[at - 1] == _ZWJ or (at == begin + 1 and _FLAG.match(text, begin) is not None)
+
+
+def _letter(character: str) -> bool:
+    return character.isalnum() or character == "_"
 
 
 def make_tags(sentences: Sequence[Sequence[str]], scheme: Scheme) -> tuple[str, ...]:
