@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -201,6 +202,32 @@ def test_the_verbs(pretrained, tmp_path, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdout", piped)
     assert main(["embed", str(pretrained), *given]) == 0
     np.testing.assert_array_equal(np.load(io.BytesIO(piped.buffer.getvalue())), vectors)
+
+
+def test_the_ending_of_a_file_of_vectors_says_what_it_holds(pretrained, tmp_path, capsys):
+    embed = ["embed", str(pretrained), "--text", "파리"]
+    for name in ("v.jsonl", "v.json"):
+        assert main([*embed, "--output", str(tmp_path / name)]) == 0
+        assert json.loads((tmp_path / name).read_text(encoding="utf-8"))["text"] == "파리"
+    assert main([*embed, "--output", str(tmp_path / "v.npy")]) == 0 and np.load(tmp_path / "v.npy").shape == (1, 32)
+    assert main([*embed, "--json", "--output", str(tmp_path / "w.npy")]) == 2
+    assert "w.npy, an array, and --json gives lines of JSON" in capsys.readouterr().err
+    assert not (tmp_path / "w.npy").exists()
+
+
+def test_a_corpus_may_be_a_pipe_and_one_that_is_missing_is_named_so(pretrained, tmp_path, capsys):
+    near = ["embed", str(pretrained), "--text", "파리", "--nearest"]
+    assert main([*near, str(tmp_path / "none.txt")]) == 2
+    assert "none.txt: cannot be read (No such file or directory)" in capsys.readouterr().err
+    (tmp_path / "empty.txt").touch()
+    assert main([*near, str(tmp_path / "empty.txt")]) == 2
+    assert "empty.txt: there is not one line in it" in capsys.readouterr().err
+    reading, writing = os.pipe()
+    os.write(writing, "서울\n파리\n".encode())
+    os.close(writing)
+    assert main([*near, f"/dev/fd/{reading}", "--top", "1"]) == 0
+    os.close(reading)
+    assert capsys.readouterr().out.endswith("  2  파리\n")
 
 
 def test_verbs_refuse_what_is_no_encoder(pretrained, run_folder, capsys):

@@ -13,8 +13,10 @@ __all__ = ["main"]
 EXAMPLES = """examples:
   qkv embed runs/minilm < lines.txt > vectors.npy          # float32, a row a line
   qkv embed runs/minilm --json < lines.txt > vectors.jsonl
+  qkv embed runs/minilm --input lines.txt.gz --output vectors.jsonl
   qkv embed runs/bert-ko --pool cls --input lines.txt --output vectors.npy
   qkv embed runs/minilm --nearest corpus.txt --text 'where is my card?' --top 10
+  qkv embed runs/minilm --nearest <(zcat corpus/*.gz) --text 'where is my card?'
 """
 
 
@@ -37,7 +39,7 @@ def embed(
         run: the folder of a run of pretrain, or of an imported model.
         text: one text, instead of lines.
         input: a file of lines; standard input if not given.
-        output: where to write; standard output if not given.
+        output: where to write, .npy as an array or .jsonl as lines of JSON; standard output if not given.
         nearest: a file of lines to search in; then lines of it are printed, with their cosine and number.
         top: how many lines to give for each text.
         pool: what the vector of a text is: the state of its first token, or the mean or maximum over all; the run's
@@ -48,7 +50,7 @@ def embed(
         threads: CPU threads.
     """
     from qkv.cli.devices import prepare_device
-    from qkv.data.lines import open_lines, read_lines
+    from qkv.data.lines import open_lines, read_lines, some_lines
     from qkv.errors import ConfigError
     from qkv.tasks.load import load
     from qkv.tasks.text_encoder import TextEncoder
@@ -58,16 +60,22 @@ def embed(
         raise ConfigError("--text and --input are both given", expected="one of them")
     if top < 1:
         raise ConfigError(f"--top is {top}", expected="a whole number from 1")
-    encoder = load(run, prepare_device(device, threads))
-    TextEncoder.require(encoder, "embed", run)
-    with nullcontext(sys.stdin.buffer) if input is None else open_lines(input) as stream:
+    ending = output.suffix.lower() if output is not None else ""
+    if ending == ".npy" and (json or nearest is not None):
+        other, what = ("--json", "lines of JSON") if json else ("--nearest", "lines of text")
+        raise ConfigError(f"--output is {output}, an array, and {other} gives {what}", remedy="name another file")
+    json = json or ending in (".jsonl", ".json")
+    with (
+        nullcontext(sys.stdin.buffer) if input is None else open_lines(input) as stream,
+        nullcontext() if nearest is None else open_lines(nearest) as corpus,
+    ):
+        encoder = load(run, prepare_device(device, threads))
+        TextEncoder.require(encoder, "embed", run)
         lines = [text] if text is not None else read_lines(stream)
         if nearest is not None:
-            if not nearest.is_file() or not nearest.stat().st_size:
-                raise ConfigError("there is not one line to search in", file=nearest)
-            with open_lines(nearest) as corpus, open_text(output) as out:
-                for line in near_lines(encoder, list(lines), read_lines(corpus), top, pool or "", json):
-                    print(line, file=out)
+            found = list(near_lines(encoder, list(lines), some_lines(corpus, nearest), top, pool or "", json))
+            with open_text(output) as out:
+                out.writelines(line + "\n" for line in found)
         elif json or (output is None and sys.stdout.isatty()):
             with open_text(output) as out:
                 write_json_lines(encoder, lines, out, pool or "", normalise)

@@ -7,7 +7,7 @@ shifts every later line against its translation. Here bytes are split first and 
 import codecs
 import gzip
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeVar
 
@@ -23,6 +23,7 @@ __all__ = [
     "raw_lines",
     "read_lines",
     "require_text",
+    "some_lines",
     "windows",
 ]
 
@@ -127,6 +128,18 @@ def read_lines(stream: BinaryIO) -> Iterator[Line]:
     """
     for number, raw in enumerate(raw_lines(stream), start=1):
         yield decode_line(number, raw)
+
+
+def some_lines(stream: BinaryIO, file: Path) -> Iterator[Line]:
+    """`read_lines` of what must have a line; a pipe shows only by being read that it has none.
+
+    Raises:
+        DataError: there is not one.
+    """
+    lines = read_lines(stream)
+    if (first := next(lines, None)) is None:
+        raise DataError("there is not one line in it", file=file)
+    yield from chain([first], lines)
 
 
 def open_lines(path: Path | str) -> BinaryIO:
