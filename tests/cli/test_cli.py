@@ -143,6 +143,12 @@ def test_print_config_round_trip(capsys, tmp_path):
     assert over.size.hidden == 8 and over.size.dropout == 0  # the row replaces its own keys only
 
 
+@pytest.mark.parametrize("verb", ["import", "export"])
+def test_help_of_published_weights_names_what_reads_texts(verb, capsys):
+    _, out, _ = run(verb, "--help", capsys=capsys)
+    assert all(name in out for name in ("BERT", "DistilBERT", "sentence encoder", "runs/bert", "runs/minilm"))
+
+
 def test_help_says_what_each_key_is(capsys):
     code, out, _ = run("train", "toy", "--help", capsys=capsys)
     assert code == 0

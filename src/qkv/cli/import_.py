@@ -10,6 +10,8 @@ __all__ = ["main"]
 EXAMPLES = """examples:
   qkv import hf:Helsinki-NLP/opus-mt-ko-en --out runs/opus
   qkv import hf:downloads/opus-mt-ko-en --out runs/opus     # a folder with config.json, weights and SentencePiece files
+  qkv import hf:bert-base-multilingual-cased --out runs/bert     # BERT or DistilBERT: fine-tune with --model runs/bert
+  qkv import hf:sentence-transformers/all-MiniLM-L6-v2 --out runs/minilm     # a sentence encoder, for qkv embed
   qkv import timm:vit_small_patch16_224.augreg_in21k_ft_in1k --out runs/vit        # by its name on the hub
   qkv import timm:downloads/vit_small --out runs/vit        # a folder with config.json and model.safetensors
   qkv import timm:deit_tiny_distilled_patch16_224-b40b3cf7.pth --out runs/deit     # read as plain tensors only
@@ -30,10 +32,12 @@ def import_(
     image: str | None = None,
     scaling: str | None = None,
 ) -> None:
-    """Turn published weights into a run: translators (Marian), and image models (ViT, DeiT, Swin, MLP-Mixer, ResNet).
+    """Turn published weights into a run: translators (Marian), encoders of texts (BERT, DistilBERT, sentence encoders
+    such as MiniLM), and image models (ViT, DeiT, Swin, MLP-Mixer, ResNet).
 
     Args:
-        published: timm, torchvision, hf, npz or cifar, a colon, and a file, a folder or a name on the Hugging Face hub.
+        published: timm, torchvision, hf, npz or cifar, a colon, and a file, a folder or a name on the Hugging Face hub;
+            texts are hf.
         out: the run's folder.
         classes: how many, or a file with a name on each line; another number than published makes a new head.
         heads: attention heads of a ViT, where its width does not tell.
