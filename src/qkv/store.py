@@ -6,6 +6,7 @@ read here can run code.
 
 import errno
 import json
+import math
 import os
 import shutil
 from collections.abc import Iterator, Mapping
@@ -21,8 +22,10 @@ from qkv.errors import RunError
 
 __all__ = [
     "free_disk_told",
+    "json_text",
     "new_file",
     "new_folder",
+    "numbers",
     "read_json",
     "read_tensors",
     "refuse_pickle",
@@ -80,7 +83,28 @@ def write_text(path: Path, text: str) -> None:
 
 
 def write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value, ensure_ascii=False, indent=1) + "\n")
+    write_text(path, json_text(value, indent=1) + "\n")
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Plain data as JSON, which has no word for a number that is not finite: it is null."""
+    try:
+        return json.dumps(value, ensure_ascii=False, indent=indent, allow_nan=False)
+    except ValueError:
+        return json.dumps(_finite(value), ensure_ascii=False, indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def numbers(scores: Mapping[str, float | None]) -> dict[str, float]:
+    """Scores as they were before `json_text` wrote them."""
+    return {name: math.nan if value is None else value for name, value in scores.items()}
 
 
 def read_json(path: Path, damaged: str = "") -> Any:

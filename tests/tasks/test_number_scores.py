@@ -1,12 +1,14 @@
 """Scores of numbers: equal to scikit-learn's and SciPy's."""
 
+import json
 import math
 
 import numpy as np
 import pytest
 
 from qkv.errors import DataError
-from qkv.tasks.number_scores import number_scores
+from qkv.store import json_text, numbers
+from qkv.tasks.number_scores import number_scores, shown
 
 
 def test_scores_are_those_of_scikit_learn_and_scipy():
@@ -25,6 +27,17 @@ def test_where_nothing_differs_there_is_no_correlation():
     scores = number_scores(np.array([1.0, 2.0]), np.array([3.0, 3.0]))
     assert scores["mae"] == 1.5 and math.isnan(scores["r2"]) and math.isnan(scores["spearman"])
     assert math.isnan(number_scores(np.array([1.0, 1.0]), np.array([3.0, 4.0]))["spearman"])
+
+
+def test_what_is_not_a_number_says_why_and_is_null_in_json():
+    scores = number_scores(np.array([1.0]), np.array([3.0]))
+    assert [shown(name, value, ".2f") for name, value in scores.items()] == [
+        "mae 2.00", "rmse 2.00", "r2 not defined (all targets are equal)",
+        "spearman not defined (all targets or answers are equal)",
+    ]  # fmt: skip
+    written = json.loads(json_text({"dev": scores, "bounds": [(-math.inf, 1.0)]}), parse_constant=pytest.fail)
+    assert written == {"dev": {"mae": 2.0, "rmse": 2.0, "r2": None, "spearman": None}, "bounds": [[None, 1.0]]}
+    assert str(numbers(written["dev"])) == str(scores)
 
 
 def test_nothing_to_score_is_an_error():

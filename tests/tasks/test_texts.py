@@ -122,6 +122,31 @@ def test_what_one_word_decides_is_learned_and_the_answer_hangs_on_it(runs, model
     assert found.curve.area > found.random.area or model == "rnn"
 
 
+def test_a_dev_set_of_one_number_leaves_json_that_all_can_read(tmp_path, capsys):
+    (tmp_path / "data").mkdir()
+    table(tmp_path / "data" / "train.tsv", [(len(text), text) for _, text in reviews(0, 40)])
+    table(tmp_path / "data" / "dev.tsv", [(5, "Ivan went home")])
+    settings = {
+        "model": "rnn", "size": SMALL["rnn"], "data": str(tmp_path / "data"), "out": tmp_path / "run",
+        "loop": {"steps": 2, "epochs": None, "evaluate_every": 1},
+    }  # fmt: skip
+    for steps in (2, 3):  # and it can be gone on with
+        train(from_mapping("regress", settings | {"loop": settings["loop"] | {"steps": steps}}))
+    assert "r2 not defined (all targets are equal)" in capsys.readouterr().out
+    assert main(["info", str(tmp_path / "run"), "--json"]) == 0
+    told = [capsys.readouterr().out]
+    assert main(["evaluate", str(tmp_path / "run"), "--data", str(tmp_path / "data" / "dev.tsv"), "--json"]) == 0
+    told.append(capsys.readouterr().out)
+    assert json.loads(told[-1])["scores"]["r2"] is None and json.loads(told[-1])["intervals"]["r2"] is None
+    told += [path.read_text(encoding="utf-8") for path in (tmp_path / "run").rglob("*.json")]
+    told += (tmp_path / "run" / "scores.jsonl").read_text(encoding="utf-8").splitlines()
+    assert len(told) > 6
+    for text in told:
+        json.loads(text, parse_constant=pytest.fail)
+    assert main(["evaluate", str(tmp_path / "run"), "--data", str(tmp_path / "data" / "dev.tsv")]) == 0
+    assert "spearman not defined (all targets or answers are equal)\n" in capsys.readouterr().out
+
+
 @pytest.mark.learning
 @pytest.mark.parametrize("model", ["bert", "rnn"])
 def test_names_are_found_and_lie_in_the_raw_text(runs, model):

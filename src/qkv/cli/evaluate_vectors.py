@@ -33,9 +33,8 @@ def evaluate(
         most_words: ask about and answer with only so many of the most frequent words.
         json: print JSON.
     """
-    from json import dumps
-
     from qkv.errors import ConfigError
+    from qkv.store import json_text
     from qkv.tasks.load import load
     from qkv.tasks.word_scores import score_analogies, score_pairs
 
@@ -48,7 +47,7 @@ def evaluate(
     if pairs is not None:
         found.append(score_pairs(vectors, pairs))
     for result in found:
-        print(dumps(result.to_json(), ensure_ascii=False) if json else result)
+        print(json_text(result.to_json()) if json else result)
 
 
 def main(argv: Sequence[str]) -> int:

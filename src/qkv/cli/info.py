@@ -19,13 +19,13 @@ def info(run: str, json: bool = False) -> None:
         run: the run's folder.
         json: print it as JSON.
     """
-    from json import dumps
     from pathlib import Path
 
+    from qkv.store import json_text
     from qkv.train.info import describe, lines
 
     told = describe(Path(run))
-    print(dumps(told, ensure_ascii=False, indent=1) if json else "\n".join(lines(told)))
+    print(json_text(told, indent=1) if json else "\n".join(lines(told)))
 
 
 def main(argv: Sequence[str]) -> None:

@@ -134,10 +134,10 @@ def _open(run: Path):
 
 
 def _print_near(found, as_json: bool) -> None:
-    from json import dumps
+    from qkv.store import json_text
 
     for near in found:
-        print(dumps(near._asdict(), ensure_ascii=False) if as_json else f"{near.score:.4f}  {near.word}")
+        print(json_text(near._asdict()) if as_json else f"{near.score:.4f}  {near.word}")
 
 
 def _evaluate(argv: Sequence[str]) -> int:

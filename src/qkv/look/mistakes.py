@@ -16,6 +16,7 @@ from qkv.look.packing import filled
 from qkv.look.pictures import look_at
 from qkv.store import write_text
 from qkv.tasks.evaluate_pictures import Mistake, PictureEvaluation
+from qkv.tasks.number_scores import shown
 from qkv.tasks.picture_classifier import PictureClassifier
 
 __all__ = ["Looked", "card", "filled_cards", "looked_by", "mistakes_page", "write_mistakes"]
@@ -47,7 +48,7 @@ def mistakes_page(evaluation: PictureEvaluation, looked: Looked | None = None) -
 
 def filled_cards(title: str, scores: Mapping[str, float], cards: Sequence[str]) -> str:
     """A page of cards (see `card`) under the scores."""
-    told = "  ".join(f"{name} {value:.4g}" for name, value in scores.items())
+    told = "  ".join(shown(name, value, ".4g") for name, value in scores.items())
     return filled(
         "mistakes.html",
         title,

@@ -20,7 +20,7 @@ from torch import Tensor
 
 from qkv.axis import Axis, Grid, axis_from_json, axis_to_json
 from qkv.errors import ConfigError, RunError
-from qkv.store import new_file, write_tensors
+from qkv.store import json_text, new_file, write_tensors
 
 __all__ = ["Map", "Trace"]
 
@@ -181,14 +181,14 @@ class Trace(Mapping[str, list[Map]]):
             case ".safetensors":
                 # clones: examples are often slices of one batch, and a file cannot hold shared storage
                 tensors = {name: values.clone().contiguous() for name, values in self._tensors().items()}
-                write_tensors(path, tensors, {"qkv": json.dumps(self.header(), ensure_ascii=False)})
+                write_tensors(path, tensors, {"qkv": json_text(self.header())})
             case ".npz":
-                header = json.dumps(self.header(), ensure_ascii=False)
+                header = json_text(self.header())
                 with new_file(path) as partial, open(partial, "wb") as file:
                     arrays = {name: values.numpy() for name, values in self._tensors().items()}
                     np.savez_compressed(file, header=np.array(header), **arrays)
             case ".json":
-                path.write_text(json.dumps(self.to_json(), ensure_ascii=False), encoding="utf-8")
+                path.write_text(json_text(self.to_json()), encoding="utf-8")
             case ".html":
                 self.to_page(path)
             case ".svg" | ".png":

@@ -4,8 +4,9 @@
 to the class that comes first, as in argmax, so that a model which finds all classes alike is no expert.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -19,6 +20,7 @@ __all__ = [
     "class_scores",
     "class_table",
     "confusion_matrix",
+    "defined",
     "f1",
     "interval",
     "macro_f1",
@@ -161,6 +163,11 @@ def interval(
     known = [value for value in found if not np.isnan(value)]
     low, high = np.percentile(known, (2.5, 97.5)) if known else (np.nan, np.nan)
     return float(low), float(high)
+
+
+def defined(scores: Mapping[str, Any]) -> dict[str, Any]:
+    """Scores, or their intervals, for JSON: None for what is not a number."""
+    return {name: None if np.isnan(value).any() else value for name, value in scores.items()}
 
 
 def class_table(rows: Sequence[ClassRow], most: int = 50) -> list[str]:

@@ -1,11 +1,11 @@
 """Which clips are meant, and their answers as lines for people or rows of a file."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from qkv.data.clip_listing import clips_below
 from qkv.errors import DataError
+from qkv.store import json_text
 from qkv.tasks.clip_classifier import ClipAnswer, ClipClassifier
 from qkv.tasks.rows_out import Rows, as_csv, as_text, state_of, written
 
@@ -44,7 +44,7 @@ def json_row(answer: ClipAnswer, top: int | None = None) -> str:
     row = answer.to_json() | {"clip": as_text(answer.clip)}
     if answer.probabilities:
         row["probabilities"] = dict(list(answer.probabilities.items())[:top])
-    return json.dumps(row, ensure_ascii=False)
+    return json_text(row)
 
 
 def csv_row(answer: ClipAnswer, classes: Sequence[str]) -> str:

@@ -1,6 +1,5 @@
 """How good a translator is on a test set."""
 
-import json
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -10,7 +9,7 @@ from qkv.data.lines import Line, open_lines, read_lines
 from qkv.decode.search import Search
 from qkv.errors import DataError
 from qkv.look.alignment import alignment_error_rate, read_pharaoh
-from qkv.store import new_file
+from qkv.store import json_text, new_file
 from qkv.tasks.scores import text_scores
 from qkv.tasks.translator import Answer, Translator
 
@@ -27,7 +26,7 @@ class Evaluation:
     seconds: float
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
+        return json_text(asdict(self))
 
     def __str__(self) -> str:
         lines = [f"{name} {value:.2f}  {self.signatures.get(name, '')}".rstrip() for name, value in self.scores.items()]

@@ -1,6 +1,5 @@
 """How good a captioner is on a test set."""
 
-import json
 import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from qkv.data.caption_listing import list_captions
 from qkv.data.report import Report
 from qkv.decode.search import Search
 from qkv.errors import DataError
-from qkv.store import write_text
+from qkv.store import json_text, write_text
 from qkv.tasks.caption_scores import caption_scores
 from qkv.tasks.captioner import Captioner
 
@@ -29,7 +28,7 @@ class CaptionEvaluation:
     seconds: float
 
     def to_json(self) -> str:
-        return json.dumps(asdict(self), ensure_ascii=False)
+        return json_text(asdict(self))
 
     def __str__(self) -> str:
         lines = [f"{name} {value:.2f}  {self.signatures.get(name, '')}" for name, value in self.scores.items()]
@@ -68,6 +67,6 @@ def evaluate_captions(
         lines = [
             {"picture": answer.picture, "caption": answer.text, "references": list(right)} for answer, right in kept
         ]
-        write_text(output, "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines))
+        write_text(output, "".join(json_text(line) + "\n" for line in lines))
     captions = sum(len(right) for _, right in kept)
     return CaptionEvaluation(len(kept), captions, scores, signatures, broken + warnings, seconds)

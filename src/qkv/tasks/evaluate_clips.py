@@ -1,6 +1,5 @@
 """How good a model of clips is on a test set."""
 
-import json
 import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -17,10 +16,19 @@ from qkv.data.pictures import PictureError
 from qkv.data.report import Report
 from qkv.errors import DataError, nearest
 from qkv.look.record import Trace
-from qkv.tasks.class_scores import calibration, class_scores, class_table, confusion_matrix, interval, per_class
+from qkv.store import json_text
+from qkv.tasks.class_scores import (
+    calibration,
+    class_scores,
+    class_table,
+    confusion_matrix,
+    defined,
+    interval,
+    per_class,
+)
 from qkv.tasks.clip_classifier import ClipAnswer, ClipClassifier
 from qkv.tasks.frame_scores import frame_scores
-from qkv.tasks.number_scores import number_scores
+from qkv.tasks.number_scores import number_scores, shown
 
 __all__ = ["ClipEvaluation", "evaluate_clips", "said"]
 
@@ -42,14 +50,14 @@ class ClipEvaluation:
     looks: list[Trace] = field(default_factory=list)
 
     def to_json(self) -> str:
-        plain = asdict(replace(self, looks=[]))
-        return json.dumps({name: value for name, value in plain.items() if name != "looks"}, ensure_ascii=False)
+        plain = asdict(replace(self, looks=[])) | {"scores": defined(self.scores), "intervals": defined(self.intervals)}
+        return json_text({name: value for name, value in plain.items() if name != "looks"})
 
     def __str__(self) -> str:
         lines = []
         for name, value in self.scores.items():
             low, high = self.intervals.get(name, (None, None))
-            lines.append(f"{name} {value:.4f}" + (f"  ({low:.4f} to {high:.4f})" if low is not None else ""))
+            lines.append(shown(name, value, ".4f") + (f"  ({low:.4f} to {high:.4f})" if low is not None else ""))
         lines += [*self.table, f"{self.clips} clips" + f", {self.unreadable} unreadable" * bool(self.unreadable)]
         lines += [f"  {m['clip']}: {said(m)}, is {m['true']}" for m in self.mistakes[:5]]
         return "\n".join(lines)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import heapq
-import json
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +17,7 @@ from qkv.data.image_files import ImageFiles
 from qkv.data.image_listing import Example, open_place
 from qkv.data.report import Report
 from qkv.errors import DataError
+from qkv.store import json_text
 from qkv.tasks.class_scores import (
     Bin,
     ClassRow,
@@ -25,6 +25,7 @@ from qkv.tasks.class_scores import (
     class_scores,
     class_table,
     confusion_matrix,
+    defined,
     interval,
     macro_f1,
     per_class,
@@ -32,7 +33,7 @@ from qkv.tasks.class_scores import (
     rank,
     several_scores,
 )
-from qkv.tasks.number_scores import number_scores
+from qkv.tasks.number_scores import number_scores, shown
 from qkv.tasks.picture_classifier import PictureAnswer, PictureClassifier, opened
 
 __all__ = ["Mistake", "PictureEvaluation", "evaluate_pictures"]
@@ -83,19 +84,19 @@ class PictureEvaluation:
     def to_json(self) -> str:
         """All of it but the pixels."""
         plain = {key.name: getattr(self, key.name) for key in dataclasses.fields(self)}
-        for key in ("scores", "intervals"):  # JSON has no word for what is not a number
-            plain[key] = {name: _finite(value) for name, value in plain[key].items()}
+        plain |= {key: defined(plain[key]) for key in ("scores", "intervals")}
         plain["classes"] = [dataclasses.asdict(row) for row in self.classes]
         plain["bins"] = [dataclasses.asdict(one) for one in self.bins]
         plain["mistakes"] = [_plain(mistake) for mistake in self.mistakes]
-        return json.dumps(plain, ensure_ascii=False)
+        return json_text(plain)
 
     def __str__(self) -> str:
         lines = [*self.notes, f"{self.pictures:,} pictures of {self.where} in {self.seconds:.1f} s"]
         lines += [f"{len(self.unread):,} could not be read: {why}" for why in self.unread[:1]]
+        known = defined(self.intervals)
         for name, value in self.scores.items():
-            low, high = self.intervals[name]
-            lines.append(f"{name:9} {value:.4g}  (95 % of resampled test sets: {low:.4g} to {high:.4g})")
+            between = "  (95 % of resampled test sets: {:.4g} to {:.4g})".format(*known[name]) if known[name] else ""
+            lines.append(shown(f"{name:9}", value, ".4g") + between)
         if self.classes:
             lines += ["", *class_table(self.classes)]
         if self.confusion:
@@ -258,10 +259,6 @@ def _confused(matrix: list[list[int]], names: Sequence[str]) -> list[str]:
     order = np.argsort(-off, axis=None, kind="stable")[:PAIRS]
     pairs = [(int(off.flat[i]), *divmod(int(i), len(names))) for i in order if off.flat[i]]
     return lines + [f"{names[t]} taken for {names[s]}: {n:,}" for n, t, s in pairs]
-
-
-def _finite(value: float | tuple[float, float]) -> Any:
-    return None if np.isnan(value).any() else value
 
 
 def _plain(mistake: Mistake) -> dict[str, Any]:

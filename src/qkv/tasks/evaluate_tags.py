@@ -1,6 +1,5 @@
 """How good a tagger is on a test file, at the unit of that file."""
 
-import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from qkv.data.spans import find_scheme, spans_of, spelled
 from qkv.data.tags import SUFFIXES, TagFiles
 from qkv.data.tags_reading import Sentence, find_tagged, read_sentences
 from qkv.errors import DataError, nearest
+from qkv.store import json_text
 from qkv.tasks.class_scores import interval, reliability
 from qkv.tasks.tag_scores import span_counts, span_scores, tag_table, word_scores
 from qkv.tasks.tagger import TagAnswer, Tagger
@@ -47,7 +47,7 @@ class TagEvaluation:
             "intervals": self.intervals,
             "confusion": self.confusion,
         }
-        return json.dumps(plain, ensure_ascii=False)
+        return json_text(plain)
 
     def __str__(self) -> str:
         lines = [*self.remarks, f"{self.sentences:,} sentences, {self.words:,} words"]

@@ -1,6 +1,5 @@
 """How good a classifier of texts, or a model of numbers, is on a test set."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,17 +14,19 @@ from qkv.data.report import Report
 from qkv.data.texts import TextFiles
 from qkv.data.texts_listing import LabelledText, list_texts
 from qkv.errors import DataError
+from qkv.store import json_text
 from qkv.tasks.class_scores import (
     calibration,
     class_scores,
     class_table,
     confusion_matrix,
+    defined,
     interval,
     per_class,
     per_label,
     several_scores,
 )
-from qkv.tasks.number_scores import number_scores
+from qkv.tasks.number_scores import number_scores, shown
 from qkv.tasks.text_classifier import TextAnswer, TextClassifier
 
 __all__ = ["TextEvaluation", "evaluate_texts", "read_test"]
@@ -55,19 +56,20 @@ class TextEvaluation:
     def to_json(self) -> str:
         plain = {
             "texts": self.texts,
-            "scores": self.scores,
-            "intervals": self.intervals,
+            "scores": defined(self.scores),
+            "intervals": defined(self.intervals),
             "classes": self.classes,
             "confusion": self.confusion,
             "calibration": self.bins,
         }
-        return json.dumps(plain, ensure_ascii=False)
+        return json_text(plain)
 
     def __str__(self) -> str:
         lines = [*self.remarks, f"{self.texts:,} texts"]
+        known = defined(self.intervals)
         for name, value in self.scores.items():
-            between = "  ({:.4f} to {:.4f})".format(*self.intervals[name]) if name in self.intervals else ""
-            lines.append(f"{name} {value:.4f}{between}")
+            between = "  ({:.4f} to {:.4f})".format(*known[name]) if known.get(name) else ""
+            lines.append(shown(name, value, ".4f") + between)
         return "\n".join([*lines, *self.table, *self._confused()])
 
     def _confused(self) -> list[str]:

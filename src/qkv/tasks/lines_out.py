@@ -1,10 +1,10 @@
 """Answers as lines: one line out for each line in, whatever became of it."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from qkv.look.alignment import format_pharaoh
+from qkv.store import json_text
 from qkv.tasks.translator import Answer
 
 __all__ = ["as_json", "as_text", "summary", "text_lines"]
@@ -24,7 +24,7 @@ def as_text(answer: Answer, n_best: int = 1, align: bool = False) -> str:
 
 def as_json(answer: Answer) -> str:
     """All that is known of an answer, as one line of JSON."""
-    return json.dumps(_plain(answer), ensure_ascii=False)
+    return json_text(_plain(answer))
 
 
 def text_lines(

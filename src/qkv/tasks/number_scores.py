@@ -1,11 +1,15 @@
 """Scores of predicted numbers, in the unit that the targets have."""
 
+import math
+
 import numpy as np
 from jaxtyping import Float
 
 from qkv.errors import DataError
 
-__all__ = ["number_scores", "ranks"]
+__all__ = ["number_scores", "ranks", "shown"]
+
+UNDEFINED = {"r2": " (all targets are equal)", "spearman": " (all targets or answers are equal)"}
 
 
 def number_scores(said: Float[np.ndarray, "example"], targets: Float[np.ndarray, "example"]) -> dict[str, float]:
@@ -25,6 +29,11 @@ def number_scores(said: Float[np.ndarray, "example"], targets: Float[np.ndarray,
         "r2": float(1 - (error**2).sum() / total) if total > 0 else float("nan"),
         "spearman": _correlation(ranks(said), ranks(targets)),
     }
+
+
+def shown(name: str, value: float, form: str) -> str:
+    """A score for people: ``r2 0.9312``; one that is not a number says why, as far as that is known."""
+    return f"{name} not defined{UNDEFINED.get(name.strip(), '')}" if math.isnan(value) else f"{name} {value:{form}}"
 
 
 def ranks(values: Float[np.ndarray, "example"]) -> Float[np.ndarray, "example"]:

@@ -1,10 +1,10 @@
 """Which pictures are meant, and their answers as lines for people or rows of a file."""
 
-import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from qkv.data.picture_paths import find_pictures
+from qkv.store import json_text
 from qkv.tasks.picture_classifier import PictureAnswer, PictureClassifier
 from qkv.tasks.rows_out import Rows, as_csv, as_text, state_of, written
 
@@ -33,7 +33,7 @@ def json_row(answer: PictureAnswer, top: int | None = None) -> str:
     else:
         row["labels" if answer.several else "label"] = list(answer.labels) if answer.several else answer.label
         row["probabilities"] = {name: round(chance, 6) for name, chance in answer.top(top or len(answer.classes))}
-    return json.dumps(row, ensure_ascii=False)
+    return json_text(row)
 
 
 def csv_row(answer: PictureAnswer) -> str:

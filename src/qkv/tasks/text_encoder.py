@@ -1,6 +1,5 @@
 """A trained encoder of texts: what it would say where something is hidden, and the one vector of each text."""
 
-import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
@@ -19,6 +18,7 @@ from qkv.data.text_codec import MASK, TextCodec
 from qkv.errors import ConfigError, DataError, RunError
 from qkv.look.record import Trace
 from qkv.models.saved import load_model
+from qkv.store import json_text
 from qkv.tasks.encoder_look import Reading, look_at
 from qkv.tasks.settings import family, read_settings
 from qkv.tasks.text_holes import read_holes
@@ -218,7 +218,7 @@ def filled_lines(encoder: TextEncoder, text: str, top: int, as_json: bool = Fals
     """The answers of `TextEncoder.fill` as lines; several holes are told apart by a line before each."""
     holes = encoder.fill(text, top)
     if as_json:
-        yield json.dumps({"text": text, "holes": [list(map(asdict, guesses)) for guesses in holes]}, ensure_ascii=False)
+        yield json_text({"text": text, "holes": [list(map(asdict, guesses)) for guesses in holes]})
         return
     for number, guesses in enumerate(holes, start=1):
         if len(holes) > 1:

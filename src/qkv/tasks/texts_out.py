@@ -1,7 +1,6 @@
 """Answers about texts as lines: one for each line in, whatever became of it."""
 
-import json
-
+from qkv.store import json_text
 from qkv.tasks.tagger import TagAnswer, Tagger
 from qkv.tasks.text_classifier import TextAnswer
 
@@ -26,11 +25,11 @@ def json_line(answer: TextAnswer, top: int | None = None) -> str:
     """All that is known of an answer, as one line of JSON."""
     fields: dict = dict(zip(("text", "pair"), answer.texts, strict=False))
     if answer.mark:
-        return json.dumps({**fields, "mark": answer.mark}, ensure_ascii=False)
+        return json_text({**fields, "mark": answer.mark})
     fields["number" if not answer.classes else "labels" if isinstance(answer.label, tuple) else "label"] = answer.label
     if answer.classes:
         fields["probabilities"] = {name: round(chance, 6) for name, chance in answer.top(top or len(answer.classes))}
-    return json.dumps(fields, ensure_ascii=False)
+    return json_text(fields)
 
 
 def conll_lines(tagger: Tagger, answer: TagAnswer) -> str:
@@ -47,10 +46,10 @@ def conll_lines(tagger: Tagger, answer: TagAnswer) -> str:
 def json_spans(tagger: Tagger, answer: TagAnswer) -> str:
     """The text and its spans (of plain tags its words), each with where it stands and how sure it is."""
     if answer.mark:
-        return json.dumps({"text": answer.text, "mark": answer.mark}, ensure_ascii=False)
+        return json_text({"text": answer.text, "mark": answer.mark})
     kind = "tag" if tagger.codec.plain else "kind"
     found = [
         {"start": one.start, "end": one.end, kind: one.kind, "text": one.text, "score": round(one.score, 6)}
         for one in answer.found
     ]
-    return json.dumps({"text": answer.text, "words" if tagger.codec.plain else "spans": found}, ensure_ascii=False)
+    return json_text({"text": answer.text, "words" if tagger.codec.plain else "spans": found})

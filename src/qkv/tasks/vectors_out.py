@@ -1,6 +1,5 @@
 """Vectors of lines as a numpy array or as JSON, and lines found by them."""
 
-import json
 import shutil
 import sys
 import tempfile
@@ -14,7 +13,7 @@ from typing import BinaryIO, TextIO
 import numpy as np
 
 from qkv.data.lines import Line
-from qkv.store import new_file
+from qkv.store import json_text, new_file
 from qkv.tasks.text_encoder import TextEncoder
 
 __all__ = ["near_lines", "summary", "write_array", "write_json_lines"]
@@ -55,7 +54,7 @@ def write_json_lines(
     for line, vector in zip(texts, encoder.embed(lines, pool=pool, normalise=normalise), strict=True):
         numbers = [round(number, 7) for number in vector.tolist()]
         text = line.text if isinstance(line, Line) else line
-        print(json.dumps({"text": text, "vector": numbers}, ensure_ascii=False), file=out)
+        print(json_text({"text": text, "vector": numbers}), file=out)
 
 
 def near_lines(
@@ -65,7 +64,7 @@ def near_lines(
     plain = [text.text if isinstance(text, Line) else text for text in texts]
     for text, found in zip(plain, encoder.nearest(plain, corpus, top, pool), strict=True):
         if as_json:
-            yield json.dumps({"text": text, "nearest": [asdict(near) for near in found]}, ensure_ascii=False)
+            yield json_text({"text": text, "nearest": [asdict(near) for near in found]})
             continue
         if len(plain) > 1:
             yield f"# {text}"

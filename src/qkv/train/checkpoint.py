@@ -21,7 +21,7 @@ from torch import nn, optim
 
 from qkv.errors import RunError
 from qkv.models.saved import load_weights, save_weights
-from qkv.store import new_folder, read_json, read_tensors, remove_folder, write_json, write_tensors
+from qkv.store import new_folder, numbers, read_json, read_tensors, remove_folder, write_json, write_tensors
 from qkv.tasks.task import Position
 from qkv.train.averaging import MovingAverage
 
@@ -49,7 +49,9 @@ class State:
 
     @classmethod
     def from_json(cls, record: Mapping[str, Any]) -> "State":
-        return cls(**{**record, "position": Position(**record["position"])})
+        judged = {key: record[key] for key in ("best", "finished") if record[key]}
+        judged = {key: {**value, "scores": numbers(value["scores"])} for key, value in judged.items()}
+        return cls(**{**record, **judged, "position": Position(**record["position"])})
 
 
 def save(

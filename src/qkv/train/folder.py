@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from qkv.errors import ConfigError, RunError, UserError
-from qkv.store import free_disk_told, read_json, write_json, write_text
+from qkv.store import free_disk_told, json_text, numbers, read_json, write_json, write_text
 from qkv.train.options import flat, to_mapping, to_yaml
 from qkv.train.run import Run
 
@@ -113,27 +113,28 @@ def describe_run(run: Run, summary: Mapping[str, Any], report: list[str], parame
 
 def append_scores(folder: Path, line: Mapping[str, Any]) -> None:
     """Add a line to scores.jsonl."""
-    file, text = folder / "scores.jsonl", json.dumps(line, ensure_ascii=False) + "\n"
+    file, text = folder / "scores.jsonl", json_text(line) + "\n"
     with free_disk_told(file, len(text)), open(file, "a", encoding="utf-8") as lines:
         lines.write(text)
 
 
 def read_scores(folder: Path) -> list[dict[str, Any]]:
-    """The lines of scores.jsonl; a line that a kill cut short is left out."""
+    """The lines of scores.jsonl; a line that a kill cut short is left out, and a score of null is not a number."""
     file = folder / "scores.jsonl"
     lines = []
     for line in file.read_text(encoding="utf-8").splitlines() if file.exists() else []:
         try:
-            lines.append(json.loads(line))
+            found = json.loads(line)
         except ValueError:
             continue
+        lines.append(found | {key: numbers(found[key]) for key in ("dev", "final") if key in found})
     return lines
 
 
 def truncate_scores(folder: Path, step: int) -> None:
     """Drop what was written after a checkpoint, and the run's end: the resumed run writes them again."""
     kept = [line for line in read_scores(folder) if line["step"] <= step and "final" not in line]
-    lines = [json.dumps(line, ensure_ascii=False) + "\n" for line in kept]
+    lines = [json_text(line) + "\n" for line in kept]
     write_text(folder / "scores.jsonl", "".join(lines))
 
 

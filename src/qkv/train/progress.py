@@ -8,6 +8,8 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
 
+from qkv.tasks.number_scores import shown
+
 __all__ = ["Display", "clock", "words"]
 
 PLAIN_SECONDS = 10  # between plain lines, where there is no terminal
@@ -79,4 +81,4 @@ def clock(seconds: float) -> str:
 
 def words(scores: Mapping[str, float]) -> str:
     """``loss 1.2345  bleu 30.12``."""
-    return "  ".join(f"{name} {value:.4g}" for name, value in scores.items())
+    return "  ".join(shown(name, value, ".4g") for name, value in scores.items())
