@@ -60,6 +60,7 @@ def test_a_handful_of_words_is_warned_of(tmp_path, capsys):
     flags = ["--data", tmp_path / "t.txt", "--min-count", "1", "--dim", "4", "--threads", "1", "--epochs", "1"]
     code, out, _ = told(capsys, "train", "vectors", *flags, "--out", tmp_path / "run")
     assert code == 0 and "WARNING: 12 words of text are few to learn 4 vectors from. Expect" in out
+    assert "12 words in 1 epoch;" in out
 
 
 def test_look(run, capsys, tmp_path):
@@ -77,12 +78,20 @@ def test_look(run, capsys, tmp_path):
     (["nearest"], "WORD is missing"),
     (["evaluate"], "there is nothing to score"),
     (["analogy", "-", "왕"], "is no analogy; expected three words"),
+    (["odd", "왕"], "1 word; expected three or more"),
     (["export", "x", "--format", "docx"], "format"),
 ])  # fmt: skip
 def test_a_mistake_is_one_sentence(run, words, message, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     code, out, err = told(capsys, "vectors", run, *words)
     assert (code, out) == (2, "") and message in err and err.count("\n") == 1
+
+
+def test_where_no_word_is_left_to_rank_that_is_said(capsys, tmp_path):
+    (tmp_path / "v.txt").write_text("3 2\na 1 0\nb 1 0.1\nc 0 1\n")
+    assert told(capsys, "vectors", "import", tmp_path / "v.txt", "--out", tmp_path / "run")[0] == 0
+    code, out, err = told(capsys, "vectors", tmp_path / "run", "analogy", "a", "-", "b", "+", "c")
+    assert (code, out) == (2, "") and "no word is left to rank" in err and err.count("\n") == 1
 
 
 def test_help_shows_the_actions(capsys):

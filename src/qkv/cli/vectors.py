@@ -136,6 +136,8 @@ def _open(run: Path):
 def _print_near(found, as_json: bool) -> None:
     from qkv.store import json_text
 
+    if not found:
+        raise ConfigError("no word is left to rank: all that the run has are given")
     for near in found:
         print(json_text(near._asdict()) if as_json else f"{near.score:.4f}  {near.word}")
 

@@ -99,7 +99,8 @@ class WindowLearner:
         dropped = f"frequent words are dropped at random: {left:.0%} of the text is left each time" if left < 1 else ""
         if left < FEW:
             dropped += "; in so small a text all words are frequent: --size.sample 0 drops none"
-        told = f"{total:,} words in {self.epochs} epochs; {table / 1e6:,.0f} MB of vectors in memory"
+        epochs = f"{self.epochs} epoch{'s' * (self.epochs != 1)}"
+        told = f"{total:,} words in {epochs}; {table / 1e6:,.0f} MB of vectors in memory"
         return [told, *filter(None, [dropped]), _again(self.threads, self.ranks)]
 
     def rate(self, position: Position) -> float:

@@ -29,7 +29,7 @@ class Near(NamedTuple):
 class WordVectors:
     """The vectors of a run. Rows are mapped: opening is quick, and processes share the memory.
 
-    A vector of zeros has a cosine of 0 with everything: no answer is ever NaN.
+    A vector of zeros has a cosine of 0 with everything: no answer is ever NaN. Nothing is near to one.
     """
 
     def __init__(self, words: Words, rows: np.ndarray, folder: Path | None = None):
@@ -101,12 +101,17 @@ class WordVectors:
         ) / self.lengths[:, None]  # fmt: skip
 
     def nearest(self, word: str | np.ndarray, top: int = 10) -> list[Near]:
-        """The words of the largest cosine with a word (itself left out), or with any vector."""
-        if isinstance(word, str):
-            row = self.row(word)
-            return self._best(self.cosines(self.unit(row)[None])[:, 0], top, [row])
-        length = np.linalg.norm(word)
-        return self._best(self.cosines(np.asarray(word, np.float32)[None] / (length or 1))[:, 0], top, [])
+        """The words of the largest cosine with a word (itself left out), or with any vector.
+
+        Raises:
+            DataError: the vector is all zeros.
+        """
+        row = self.row(word) if isinstance(word, str) else None
+        vector = np.asarray(word if row is None else self.rows[row], np.float32)
+        if not (length := np.linalg.norm(vector)):
+            whose = "the vector" if row is None else f"the vector of {word!r}"
+            raise DataError(f"{whose} is all zeros and has no direction, so that nothing is near to it")
+        return self._best(self.cosines(vector[None] / length)[:, 0], top, [] if row is None else [row])
 
     def similarity(self, one: str, other: str) -> float:
         """The cosine of two words."""
@@ -143,7 +148,9 @@ class WordVectors:
     def odd(self, words: Sequence[str]) -> list[Near]:
         """Words by their cosine with the mean of all, the odd one first."""
         if len(words) < 3:
-            raise DataError(f"{len(words)} words", expected="three or more, to find the odd one")
+            raise DataError(
+                f"{len(words)} word{'s' * (len(words) != 1)}", expected="three or more, to find the odd one"
+            )
         units = np.stack([self.unit(self.row(word)) for word in words])
         mean = units.mean(0)
         cosines = units @ (mean / (np.linalg.norm(mean) or 1))

@@ -61,9 +61,9 @@ def why_ended(loop: Loop, state: State) -> str:
 def limit(loop: Loop, state: State) -> str:
     """The limit that was reached, or nothing; every process finds the same, which it could not of the clock."""
     if loop.most_steps and state.step >= loop.most_steps:
-        return f"{state.step} steps"
+        return f"{state.step} step{'s' * (state.step != 1)}"
     if loop.epochs and state.position.epoch >= loop.epochs:
-        return f"{loop.epochs} epochs"
+        return f"{loop.epochs} epoch{'s' * (loop.epochs != 1)}"
     if loop.patience and state.waited >= loop.patience:
         return f"no better score in {loop.patience} evaluations"
     return ""
