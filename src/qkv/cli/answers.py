@@ -5,17 +5,21 @@ import time
 from collections.abc import Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from qkv.cli.verb import check_positive
 from qkv.data.archives import ARCHIVES
 from qkv.errors import DataError
 
 if TYPE_CHECKING:
+    from qkv.tasks.captioner import Caption
     from qkv.tasks.clip_classifier import ClipAnswer, ClipClassifier
     from qkv.tasks.picture_classifier import PictureAnswer, PictureClassifier
+    from qkv.tasks.rows_out import Rows
 
-__all__ = ["answer_all"]
+    Answer = TypeVar("Answer", PictureAnswer, ClipAnswer, Caption)
+
+__all__ = ["answer_all", "left_of", "watched"]
 
 SECONDS = 0.5  # between looks at a terminal; 20 times that where there is none
 
@@ -45,20 +49,24 @@ def answer_all(
         width = min(max(map(len, names)), 60)
         # Lines on a terminal are their own progress.
         answers, broken = classifier.answers(names, batch), 0
-        for answer in answers if sys.stdout.isatty() else _watched(answers, len(names), kind):
+        for answer in answers if sys.stdout.isatty() else watched(answers, len(names), kind):
             print(ways.terminal_row(answer, top or ways.TOP, width).encode("utf-8", "backslashreplace").decode())
             broken += bool(answer.mark)
         return not broken
+    left = left_of(rows, names)
+    answers = ways.answer_into(classifier, left, rows, top, batch)
+    return not sum(bool(answer.mark) for answer in watched(answers, len(left), kind))
+
+
+def left_of(rows: "Rows", names: list[str]) -> list[str]:
+    """What is not in the file yet; how much is there is said."""
     left = rows.left(names)
     if len(left) < len(names):
         print(f"qkv: {len(names) - len(left):,} of {len(names):,} are done already", file=sys.stderr)
-    answers = ways.answer_into(classifier, left, rows, top, batch)
-    return not sum(bool(answer.mark) for answer in _watched(answers, len(left), kind))
+    return left
 
 
-def _watched(
-    answers: "Iterable[PictureAnswer | ClipAnswer]", total: int, kind: str
-) -> "Iterator[PictureAnswer | ClipAnswer]":
+def watched(answers: "Iterable[Answer]", total: int, kind: str) -> "Iterator[Answer]":
     """The same, with a line on stderr now and then, and one at the end."""
     moving, begun = sys.stderr.isatty(), time.monotonic()
     shown, done, broken = begun, 0, 0

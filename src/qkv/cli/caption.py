@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from pathlib import Path
 from typing import Literal
 
@@ -13,7 +12,7 @@ __all__ = ["main"]
 EXAMPLES = """examples:
   qkv caption runs/tell photo.jpg
   qkv caption runs/tell photo.jpg folder/ --beam 5 --n-best 3
-  qkv caption runs/tell folder/ --output captions.jsonl
+  qkv caption runs/tell folder/ --output captions.jsonl    # stopped or killed: give it again, and it goes on
   qkv caption runs/tell folder/ --format csv > captions.csv
 exit code: 0 where every picture got its caption, 1 where some could not be read (they are marked), 2 for a mistake
 """
@@ -38,7 +37,7 @@ def caption(
     Args:
         run: the folder of a trained run.
         pictures: picture files, or folders that are looked through.
-        output: where to write; standard output if not given.
+        output: where to write; until it is whole it is called OUTPUT.partial. Standard output if not given.
         format: text (picture, tab, caption), csv, or jsonl with scores by token; auto goes by the output's name.
         beam: hypotheses kept a picture; 1 is greedy. The run's own setting if not given.
         n_best: captions to give a picture.
@@ -50,11 +49,15 @@ def caption(
     """
     from dataclasses import replace
 
+    from qkv.cli.answers import left_of, watched
     from qkv.cli.devices import prepare_device
     from qkv.data.picture_paths import find_pictures
-    from qkv.tasks.captions_out import caption_lines, summary
-    from qkv.tasks.load import load
+    from qkv.tasks.captions_out import HEADS, caption_rows, rows_of, summary
+    from qkv.tasks.load import load, require_family
+    from qkv.tasks.rows_out import written
 
+    require_family(run, "caption", ["caption"])
+    check_positive(batch=batch, max_length=max_length)
     files = find_pictures(pictures)
     if format == "auto":
         format = {".csv": "csv", ".jsonl": "jsonl"}.get(output.suffix if output else "", "text")
@@ -63,13 +66,18 @@ def caption(
     if beam is None and n_best > captioner.search.beam:
         asked["beam"] = n_best
     how = replace(captioner.search, n_best=n_best, **{key: v for key, v in asked.items() if v is not None})
-    check_positive(batch=batch)
-    with nullcontext(sys.stdout) if output is None else open(output, "w", encoding="utf-8", newline="") as out:
-        told = captioner.caption(files, how=how, longest=max_length, batch=batch)
-        for line in caption_lines(told, format):  # stopped or killed, what was written stays
-            print(line, file=out)
+    rows = rows_of(captioner, output, format, how, max_length or captioner.longest) if output else None
+    left = left_of(rows, files) if rows else files
+    told = captioner.caption(left, how=how, longest=max_length, batch=batch)
+    if rows:
+        for _ in watched(written(told, rows, lambda answer: caption_rows(answer, format), batch), len(left), "pictures"):
+            pass
+    else:
+        print(HEADS[format]) if format in HEADS else None
+        for answer in told:
+            print(caption_rows(answer, format))
     broken = captioner.counts["pictures"] - captioner.counts["told"]
-    if len(files) > 1 or broken:
+    if len(left) > 1 or broken:
         print(f"qkv: {summary(captioner.counts)}", file=sys.stderr)
     return not broken
 

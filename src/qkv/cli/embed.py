@@ -52,14 +52,14 @@ def embed(
     from qkv.cli.devices import prepare_device
     from qkv.data.lines import open_lines, read_lines, some_lines
     from qkv.errors import ConfigError
-    from qkv.tasks.load import load
-    from qkv.tasks.text_encoder import TextEncoder
+    from qkv.tasks.load import load, require_family
     from qkv.tasks.vectors_out import near_lines, summary, write_array, write_json_lines
 
     if text is not None and input is not None:
         raise ConfigError("--text and --input are both given", expected="one of them")
     if top < 1:
         raise ConfigError(f"--top is {top}", expected="a whole number from 1")
+    require_family(run, "embed", ["pretrain"])
     ending = output.suffix.lower() if output is not None else ""
     if ending == ".npy" and (json or nearest is not None):
         other, what = ("--json", "lines of JSON") if json else ("--nearest", "lines of text")
@@ -70,7 +70,6 @@ def embed(
         nullcontext() if nearest is None else open_lines(nearest) as corpus,
     ):
         encoder = load(run, prepare_device(device, threads))
-        TextEncoder.require(encoder, "embed", run)
         lines = [text] if text is not None else read_lines(stream)
         if nearest is not None:
             found = list(near_lines(encoder, list(lines), some_lines(corpus, nearest), top, pool or "", json))

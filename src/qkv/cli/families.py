@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from qkv.errors import ConfigError, RunError
+from qkv.errors import ConfigError
 
 __all__ = ["run_family_verb"]
 
@@ -23,13 +23,9 @@ def run_family_verb(verb: str, families: Mapping[str, str], argv: Sequence[str])
         if {"--help", "-h"} & set(argv):
             return _help(verb, families, argv)
         raise ConfigError("RUN is missing", remedy=f"qkv {verb} --help shows what it takes")
-    from qkv.tasks.load import require_run
-    from qkv.tasks.settings import family
+    from qkv.tasks.load import require_family
 
-    require_run(run)
-    if (what := family(run)) not in families:
-        raise RunError(f"{verb} does not know runs of {what!r}", expected=", ".join(families), file=run)
-    return importlib.import_module(families[what]).main(argv)
+    return importlib.import_module(families[require_family(run, verb, families)]).main(argv)
 
 
 def _help(verb: str, families: Mapping[str, str], argv: Sequence[str]) -> int:

@@ -34,13 +34,13 @@ def fill(
     """
     from qkv.cli.devices import prepare_device
     from qkv.errors import ConfigError
-    from qkv.tasks.load import load
-    from qkv.tasks.text_encoder import TextEncoder, filled_lines
+    from qkv.tasks.load import load, require_family
+    from qkv.tasks.text_encoder import filled_lines
 
     if top < 1:
         raise ConfigError(f"--top is {top}", expected="a whole number from 1")
+    require_family(run, "fill", ["pretrain"])
     encoder = load(run, prepare_device(device, threads))
-    TextEncoder.require(encoder, "fill", run)
     for line in filled_lines(encoder, text, top, json):
         print(line)
 

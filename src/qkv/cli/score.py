@@ -30,8 +30,9 @@ def score(
     from qkv.cli.devices import prepare_device
     from qkv.tasks.evaluate import score_files
     from qkv.tasks.lines_out import as_json, summary
-    from qkv.tasks.load import load
+    from qkv.tasks.load import load, require_family
 
+    require_family(run, "score", ["translate"])
     translator = load(run, prepare_device(device, threads))
     for answer in score_files(translator, source, target):
         print(as_json(answer) if json else "" if answer.score is None else f"{answer.score:.6f}", flush=True)

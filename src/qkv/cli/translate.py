@@ -68,7 +68,7 @@ def translate(
     from qkv.decode.search import Sampling
     from qkv.errors import ConfigError
     from qkv.tasks.lines_out import summary, text_lines
-    from qkv.tasks.load import load
+    from qkv.tasks.load import load, require_family
 
     if text is not None and input is not None:
         raise ConfigError("--text and --input are both given", expected="one of them")
@@ -78,6 +78,7 @@ def translate(
         raise ConfigError("--beam keeps the best and --temperature, --top-k, --top-p draw", expected="one or the other")
     if align and n_best > 1 and not json:
         raise ConfigError("--align and --n-best are both given", remedy="add --json, which holds both")
+    require_family(run, "translate", ["translate"])
     translator = load(run, prepare_device(device, threads))
     asked = {"beam": beam, "length_penalty": length_penalty, "length_penalty_rule": length_penalty_rule}
     how = {key: value for key, value in asked.items() if value is not None}

@@ -42,6 +42,8 @@ def terminal_row(answer: ClipAnswer, top: int, width: int = 0) -> str:
 def json_row(answer: ClipAnswer, top: int | None = None) -> str:
     """A line of JSON: all that is known of an answer, or why there is none."""
     row = answer.to_json() | {"clip": as_text(answer.clip)}
+    if answer.mark:
+        row["mark"] = as_text(answer.mark)
     if answer.probabilities:
         row["probabilities"] = dict(list(answer.probabilities.items())[:top])
     return json_text(row)

@@ -1,13 +1,14 @@
 """Opening a run: its folder says what it is, and what it can do follows."""
 
 import importlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from qkv.errors import RunError
 from qkv.tasks.settings import family
 
-__all__ = ["OPENED", "load", "require_run"]
+__all__ = ["OPENED", "load", "require_family", "require_run"]
 
 # What opens the runs of a family (see `qkv.tasks.settings.family`): a class with ``load(folder, device)``.
 OPENED = {
@@ -23,6 +24,7 @@ OPENED = {
     "vectors": "qkv.tasks.word_vectors:WordVectors",
     "caption": "qkv.tasks.captioner:Captioner",
 }
+ANSWERED = {"pretrain": "fill"}  # by which verb, where it is not called as the task is
 
 
 def load(folder: str | Path, device: str | None = None) -> Any:
@@ -37,6 +39,20 @@ def load(folder: str | Path, device: str | None = None) -> Any:
         raise RunError(f"a run of the task {what!r}", expected=", ".join(OPENED), remedy="use a newer qkv", file=folder)
     module, cls = OPENED[what].split(":")
     return getattr(importlib.import_module(module), cls).load(folder, device)
+
+
+def require_family(folder: str | Path, verb: str, families: Collection[str]) -> str:
+    """The family of a run, which is one of those that ``verb`` knows.
+
+    Raises:
+        RunError: there is no finished run, or it is one that other verbs are for.
+    """
+    require_run(folder)
+    if (what := family(folder)) not in families:
+        own = ANSWERED.get(what, what.split()[0])
+        remedy = f"qkv {own} {folder} ... is for it" if what in OPENED and own != verb else "use a newer qkv"
+        raise RunError(f"{verb} does not know runs of {what!r}", expected=", ".join(families), remedy=remedy, file=folder)
+    return what
 
 
 def require_run(folder: str | Path) -> None:

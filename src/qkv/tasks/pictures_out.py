@@ -27,7 +27,7 @@ def json_row(answer: PictureAnswer, top: int | None = None) -> str:
     """A line of JSON: picture, label or number, probabilities, and why there is none."""
     row: dict = {"picture": as_text(answer.name)}
     if answer.mark:
-        row["error"] = answer.mark
+        row["error"] = as_text(answer.mark)
     elif answer.number is not None:
         row["number"] = answer.number
     else:

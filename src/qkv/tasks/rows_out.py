@@ -17,7 +17,7 @@ from qkv.store import free_disk_told, new_file
 
 __all__ = ["Rows", "as_csv", "as_text", "state_of", "written"]
 
-FORMATS = (".csv", ".jsonl")
+FORMATS = {".csv": "csv", ".jsonl": "jsonl"}
 Answer = TypeVar("Answer")
 
 
@@ -31,17 +31,20 @@ class Rows:
         belongs: what decides the rows: a partial file of something else is refused.
         key: what a row of JSON calls the name of what it answers; a row of CSV begins with it.
         head: the line above all.
+        format: csv, jsonl or text (the name, a tab, and what is said of it); by the path's end if not given.
+        several: a name may have several rows, one after the other: after a kill those of the last one are made again.
 
     Raises:
         ConfigError: the file is there already, or a partial one that belongs to something else.
     """
 
-    def __init__(self, path: Path, belongs: str, key: str, head: str = ""):
-        if path.suffix not in FORMATS:
+    def __init__(self, path: Path, belongs: str, key: str, head: str = "", format: str = "", several: bool = False):
+        if not format and path.suffix not in FORMATS:
             raise ConfigError(f"--out is {path}", expected="a name that ends in " + " or ".join(FORMATS))
         if path.exists():
-            raise ConfigError("it is there already", file=path, remedy="remove it, or name another --out")
+            raise ConfigError("it is there already", file=path, remedy="remove it, or name another file")
         self.path, self.partial, self.key = path, path.with_name(path.name + ".partial"), key
+        self.format, self.several = format or FORMATS[path.suffix], several
         first = json.dumps({"belongs": belongs}) + "\n"
         self.done: set[str] = set()
         start = (first + (head + "\n" if head else "")).encode()
@@ -64,11 +67,20 @@ class Rows:
             )
         whole = whole[: whole.rindex(b"\n") + 1]
         lines = whole[len(start) :].decode().split("\n")[:-1]
-        in_json = self.path.suffix == ".jsonl"
-        self.done = {json.loads(line)[self.key] for line in lines} if in_json else {row[0] for row in csv.reader(lines)}
+        names = self._names(lines)
+        if self.several and names:
+            again = names[names.index(names[-1]) :]
+            names = names[: -len(again)]
+            whole = start + "".join(line + "\n" for line in lines[: len(names)]).encode()
+        self.done = set(names)
         with open(self.partial, "r+b") as file:
             file.truncate(len(whole))
         return True
+
+    def _names(self, lines: Sequence[str]) -> list[str]:
+        if self.format == "jsonl":
+            return [json.loads(line)[self.key] for line in lines]
+        return [row[0] for row in csv.reader(lines)] if self.format == "csv" else [n.rpartition("\t")[0] for n in lines]
 
     def left(self, names: Sequence[str]) -> list[str]:
         """Those that are not done yet."""

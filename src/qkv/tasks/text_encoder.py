@@ -15,12 +15,12 @@ from torch import nn
 from qkv.data.buckets import by_length, pad_rows
 from qkv.data.lines import Line, decode_line
 from qkv.data.text_codec import MASK, TextCodec
-from qkv.errors import ConfigError, DataError, RunError
+from qkv.errors import ConfigError, DataError
 from qkv.look.record import Trace
 from qkv.models.saved import load_model
 from qkv.store import json_text
 from qkv.tasks.encoder_look import Reading, look_at
-from qkv.tasks.settings import family, read_settings
+from qkv.tasks.settings import read_settings
 from qkv.tasks.text_holes import read_holes
 
 __all__ = ["Guess", "Near", "TextEncoder", "filled_lines"]
@@ -89,16 +89,6 @@ class TextEncoder:
     @property
     def dim(self) -> int:
         return self.model.config.dim
-
-    @staticmethod
-    def require(opened: Any, verb: str, run: Path) -> None:
-        """Refuse a run that was opened as something else.
-
-        Raises:
-            RunError: it is no encoder.
-        """
-        if not isinstance(opened, TextEncoder):
-            raise RunError(f"{verb} does not know runs of {family(run)!r}", expected="a run of pretrain", file=run)
 
     def reading(self, text: str, pair: str | None = None) -> Reading:
         """A text as the model reads it, and what it would put into its holes."""

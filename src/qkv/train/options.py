@@ -51,6 +51,7 @@ TITLES = {
 EXAMPLES = """examples:
   qkv train translate --data ko-en/ --data.source ko --data.target en --size small --out runs/ko-en
   qkv train classify --data photos/ --model vit --out runs/birds
+  qkv train caption --data photos/captions.jsonl --out runs/tell
   qkv train translate --data ko-en/ ... --size small --size.dim 128 --loop.minutes 60 --out runs/ko-en
   qkv train translate ... --print_config > run.yaml      # everything that can be set, as it would be
   qkv train --config run.yaml                            # the same run; flags after it win
@@ -206,13 +207,14 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     known = {action.dest: action for action in parser._actions if action.dest not in ("help", "print_config")}
     for key, _ in flat(values):
         if key not in known:
-            raise ConfigError(f"there is no key {key!r}", remedy=nearest_key(key, known))
+            raise ConfigError(f"there is no key {key!r}", remedy=_instead(key, task, model) or nearest_key(key, known))
     for i, flag in enumerate(flags):
         key = flag[2:].split("=")[0]
         if not flag.startswith("--") or key in ("help", "print_config"):
             continue
         if key not in known:
-            raise ConfigError(f"there is no option --{key}", remedy=nearest_key(key, known, "--"))
+            remedy = _instead(key, task, model) or nearest_key(key, known, "--")
+            raise ConfigError(f"there is no option --{key}", remedy=remedy)
         if getattr(known[key], "_typehint", None) is bool and "=" not in flag and _value_after(flags, i) is None:
             flags[i] += "=true"
     try:
@@ -231,6 +233,14 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     values["kind"] = values["kind"] or ""
     made = {key: kind(**(values[key] or {})) for key, kind in kinds.items() if not isinstance(values[key], kind)}
     return Run(**{**values, **made, "learn": dict(parsed.get("learn") or {})})
+
+
+def _instead(key: str, task: type, model: str) -> str:
+    """Where a key of sizes means something to other models of the task only: which they are; nothing of other keys."""
+    group, _, name = key.partition(".")
+    others = task.models if group == "size" and model in models.MODELS else ()
+    having = [other for other in others if name in models.find(other).Config.__dataclass_fields__]
+    return f"a {model} has none: leave it out, or use --model {' or '.join(having)}" if having else ""
 
 
 def _long(flag: str, short: Mapping[str, str]) -> str:
