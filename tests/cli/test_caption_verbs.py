@@ -3,12 +3,17 @@
 import csv
 import io
 import json
+import os
+from dataclasses import replace
 
 import pytest
 from PIL import Image
 
 from captioners import pixels, run_of
 from qkv.cli import main
+from qkv.tasks.captions_out import HEADS, rows_of
+from qkv.tasks.load import load
+from qkv.tasks.settings import write_settings
 
 
 @pytest.fixture(scope="module")
@@ -100,3 +105,52 @@ def test_help_of_training_captions_is_plain(capsys):
         main(["train", "caption", "--help"])
     out = capsys.readouterr()[0]
     assert "--learn.encoder" in out and "--size.attention" in out and "--data.caption" in out
+
+
+@pytest.mark.parametrize("name", ["o.csv", "o.jsonl", "o.txt"])
+def test_captions_go_on_after_a_kill(place, tmp_path, name):
+    words = ["caption", str(place / "run"), str(place / "photos"), "--n-best", "2", "--batch", "1", "--output"]
+    whole, out = tmp_path / f"whole-{name}", tmp_path / name
+    assert main([*words, str(whole)]) == 1
+    rows = whole.read_bytes()
+    captioner = load(place / "run")
+    form = {"csv": "csv", "jsonl": "jsonl", "txt": "text"}[name.partition(".")[2]]
+    begun = rows_of(captioner, out, form, replace(captioner.search, n_best=2), captioner.longest)
+    half = rows.decode().splitlines()[bool(HEADS.get(form)) :][
+        :1
+    ]  # the first of two rows of a picture, where it has two
+    begun.add(half)
+    with open(begun.partial, "ab") as file:
+        file.write(b"half a ro")
+    assert not out.exists() and main([*words, str(out)]) == 1
+    assert out.read_bytes() == rows and not begun.partial.exists()
+    assert main([*words, str(out)]) == 2  # it is there already
+
+
+@pytest.mark.parametrize("form", ["csv", "jsonl", "text"])
+def test_a_name_that_is_no_text_is_escaped(place, tmp_path, form, capsys):
+    (tmp_path / "b").mkdir()
+    with open(os.fsencode(tmp_path / "b") + b"/bad\xff.png", "wb") as file:
+        file.write(b"x")
+    out = tmp_path / "out"
+    words = ["caption", str(place / "run"), str(tmp_path / "b"), "--format", form]
+    assert main([*words, "--output", str(out)]) == 1
+    assert "bad\\udcff.png" in out.read_text(encoding="utf-8").replace("\\\\", "\\")
+    assert main(words) == 1 and "udcff" in capsys.readouterr()[0]
+
+
+def test_other_verbs_refuse_a_run_of_captions_and_name_its_verb(place, capsys):
+    run = str(place / "run")
+    for words in (
+        ["translate", run], ["tag", run], ["fill", run, "a"], ["embed", run], ["classify", run, "x"], ["regress", run],
+        ["score", run, "--source", "a", "--target", "b"],
+    ):  # fmt: skip
+        assert main(words) == 2
+        assert f"{words[0]} does not know runs of 'caption'" in (said := capsys.readouterr()[1])
+        assert f"qkv caption {run} ... is for it" in said
+    (place / "other").mkdir()
+    (place / "other" / "model.json").write_text("{}", encoding="utf-8")
+    write_settings(place / "other", task="classify", kind="pictures")
+    assert main(["caption", str(place / "other"), "a.png"]) == 2
+    assert "caption does not know runs of 'classify pictures'" in (said := capsys.readouterr()[1])
+    assert f"qkv classify {place / 'other'}" in said

@@ -50,7 +50,7 @@ def settings(drawn, out, model="captioner", **learn):
     size = {"dropout": 0.0, **ENCODER, **MODELS[model]}
     return {
         "model": model, "size": size, "data": {"folder": str(drawn), "batch": 8}, "learn": learn, "out": out,
-        "optimize": {"lr": 1e-2, "warmup": 2}, "loop": {"steps": 6, "evaluate_every": 3},
+        "optimize": {"lr": 1e-2, "warmup": 2, "schedule": "inverse-sqrt"}, "loop": {"steps": 6, "evaluate_every": 3},
     }  # fmt: skip
 
 

@@ -122,6 +122,35 @@ def test_what_one_word_decides_is_learned_and_the_answer_hangs_on_it(runs, model
     assert found.curve.area > found.random.area or model == "rnn"
 
 
+def test_a_size_that_does_not_fit_the_first_run_is_refused_before_data_are_read(tmp_path):
+    config = BertConfig(words=9, **SMALL["bert"])
+    save_model(build("bert", config), tmp_path / "bert", "bert")
+
+    def run(size) -> object:
+        given = {"kind": "texts", "data": {"train": "nowhere.tsv"}, "out": tmp_path / "run", "size": size}
+        return from_mapping("classify", given | {"model": str(tmp_path / "bert")})
+
+    for size, message in (({"dim": 64}, "size.dim is 64, and the model of --init has 32. Leave"), ("tiny", "size.dim")):
+        with pytest.raises(ConfigError, match=message):
+            run(size)
+    assert run({"dim": 32, "dropout": 0.3, "pool": "mean"}).size.dropout == 0.3
+
+
+@pytest.mark.parametrize(("steps", "warmup"), [(20, 1), (400, 20), (9000, 100), (None, 100)])
+def test_a_short_run_warms_up_shortly_unless_told_otherwise(steps, warmup, tmp_path):
+    given = {
+        "data": {"train": "nowhere.tsv"},
+        "kind": "texts",
+        "model": "rnn",
+        "out": tmp_path,
+        "loop": {"steps": steps},
+    }
+    assert from_mapping("classify", given).optimize.warmup == warmup
+    assert from_mapping("classify", given | {"optimize": {"warmup": 7}}).optimize.warmup == 7
+    clips = given | {"kind": "clips", "model": "video", "data": {"folder": "nowhere"}}
+    assert from_mapping("classify", clips).optimize.warmup == warmup
+
+
 def test_a_dev_set_of_one_number_leaves_json_that_all_can_read(tmp_path, capsys):
     (tmp_path / "data").mkdir()
     table(tmp_path / "data" / "train.tsv", [(len(text), text) for _, text in reviews(0, 40)])

@@ -70,7 +70,9 @@ def caption(
     left = left_of(rows, files) if rows else files
     told = captioner.caption(left, how=how, longest=max_length, batch=batch)
     if rows:
-        for _ in watched(written(told, rows, lambda answer: caption_rows(answer, format), batch), len(left), "pictures"):
+        for _ in watched(
+            written(told, rows, lambda answer: caption_rows(answer, format), batch), len(left), "pictures"
+        ):
             pass
     else:
         print(HEADS[format]) if format in HEADS else None

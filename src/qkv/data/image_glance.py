@@ -2,6 +2,7 @@
 
 import io
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from qkv.data.image_listing import list_examples
 from qkv.data.image_prepare import fitting_size
 from qkv.data.report import Report
 
-__all__ = ["Glance", "glance"]
+__all__ = ["Glance", "glance", "glance_at"]
 
 HEADERS = 64  # that are read, spread over all pictures
 
@@ -32,10 +33,15 @@ def glance(data: ImageFiles) -> Glance:
     """
     with tempfile.TemporaryDirectory(prefix="qkv-glance-") as scratch:
         examples = list_examples(data, Path(scratch), Report())
-        train = examples.get("train", [])
-        sides = [side for example in train[:: len(train) // HEADERS + 1] if (side := _side(example))]
-    pictures = len(train) if "dev" in examples else round(len(train) * (1 - data.hold_out))
-    return Glance(pictures, data.size or fitting_size(sides or [224]))
+        return glance_at(examples, data.hold_out, data.size)
+
+
+def glance_at(examples: Mapping[str, list], hold_out: float, size: int) -> Glance:
+    """The same of pictures that are listed."""
+    train = examples.get("train", [])
+    sides = [side for example in train[:: len(train) // HEADERS + 1] if (side := _side(example))]
+    pictures = len(train) if "dev" in examples else round(len(train) * (1 - hold_out))
+    return Glance(pictures, size or fitting_size(sides or [224]))
 
 
 def _side(example) -> int:

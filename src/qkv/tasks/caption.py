@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+import yaml
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -25,6 +26,7 @@ from qkv.layers.cross_entropy import linear_cross_entropy
 from qkv.layers.keep import Keeper, keep
 from qkv.models.image_encoder import ENCODERS, ImageEncoder
 from qkv.models.saved import load_weights, read_config
+from qkv.tasks.caption_recipe import described, recipe
 from qkv.tasks.caption_scores import caption_scores
 from qkv.tasks.captioner import Captioner, looks
 from qkv.tasks.forcing import chance_of_truth, partly_own
@@ -35,6 +37,7 @@ __all__ = ["Caption"]
 
 SCORED = 500  # held-out pictures told about at each evaluation
 SAMPLES = 3
+TESTS = ("test.jsonl", "test.csv", "test.tsv", "test.parquet")
 GREEDY = Search()
 
 
@@ -88,6 +91,15 @@ class Caption:
                 raise ConfigError(f"learn.{key} is {value}", expected=f"a whole number from {least}")
         self.smoothing, self.doubly, self.encoder, self.tune_from = smoothing, doubly, encoder, tune_from
         self.cells, self.teacher_forcing, self.forcing_steps = cells, teacher_forcing, forcing_steps
+
+    @staticmethod
+    def recipe(run: Any) -> Mapping[str, Any]:
+        """Settings that suit the model and the pictures; see `qkv.tasks.caption_recipe`."""
+        return recipe(run)
+
+    def begin(self, run: Any, prepared: PreparedCaptions) -> list[str]:
+        """Say which recipe it is."""
+        return [described(run, len(prepared.train.captions.images))]
 
     @property
     def frozen(self) -> bool:
@@ -185,12 +197,22 @@ class Caption:
         write_settings(folder, task=self.name, longest=longest)
 
     def next_commands(self, folder: Path) -> list[str]:
-        """What to type next."""
+        """What to type next; the user's own test where there is one."""
         return [
             f"qkv caption {folder} photo.jpg",
             f"qkv look {folder} photo.jpg --out look.html",
-            f"qkv evaluate {folder} --data test.jsonl",
+            f"qkv evaluate {folder} --data {_test_of(folder)}",
         ]
+
+
+def _test_of(run: Path) -> str:
+    """The test captions that lie beside a run's training captions; a name like theirs where there are none."""
+    file = run / "run.yaml"
+    data = yaml.safe_load(file.read_text(encoding="utf-8"))["data"] if file.is_file() else {}
+    if data.get("test"):
+        return data["test"]
+    beside = Path(data.get("folder") or "nowhere").expanduser()
+    return next((str(beside / name) for name in TESTS if (beside / name).is_file()), "test.jsonl  # of your own")
 
 
 def _config_of(folder: Path) -> tuple[str, Any]:

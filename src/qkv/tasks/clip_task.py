@@ -17,6 +17,8 @@ from qkv.tasks.settings import write_settings
 
 __all__ = ["ClipTask"]
 
+WARMUP = 100  # steps; a twentieth of a run that makes fewer than 2,000
+
 
 class ClipTask:
     """A task whose data are clips; loss and score are for those that are made of it."""
@@ -68,7 +70,7 @@ class ClipTask:
                 "lr": 3e-4 if run.init else 1e-3,
                 "betas": [0.9, 0.999],
                 "weight_decay": 0.05,
-                "warmup": 100,
+                "warmup": min(WARMUP, max(limits["steps"] // 20, 1)) if limits["steps"] else WARMUP,
                 "schedule": "cosine" if told else "inverse-sqrt",
             },
             "loop": {"evaluate_every": 100} | ({} if any(limits.values()) else {"epochs": 50}),

@@ -51,7 +51,9 @@ def require_family(folder: str | Path, verb: str, families: Collection[str]) -> 
     if (what := family(folder)) not in families:
         own = ANSWERED.get(what, what.split()[0])
         remedy = f"qkv {own} {folder} ... is for it" if what in OPENED and own != verb else "use a newer qkv"
-        raise RunError(f"{verb} does not know runs of {what!r}", expected=", ".join(families), remedy=remedy, file=folder)
+        raise RunError(
+            f"{verb} does not know runs of {what!r}", expected=", ".join(families), remedy=remedy, file=folder
+        )
     return what
 
 

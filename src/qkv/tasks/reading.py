@@ -15,6 +15,8 @@ from qkv.tasks.word_start import refuse_other_runs, start_from_vectors
 
 __all__ = ["Reads"]
 
+WARMUP = 100  # steps; a twentieth of a run that makes fewer than 2,000
+
 
 class Reads:
     """A task whose model reads a text and gives an answer for all of it, or for each of its tokens.
@@ -26,6 +28,8 @@ class Reads:
     models = ("bert", "rnn")
     from_codec = ("words", "head", "outputs")
     head = "class"
+    kept = ("dim", "depth", "heads", "hidden", "longest", "segments", "cell", "both_ways")
+    """Of the size, what another run's weights are made for."""
     names_of: Callable[[Path], tuple[str, ...] | None]
     """Names of what the model of a codec's folder says; None if that is of another task. Each task's own method."""
     short: Mapping[str, str] = {"embeddings": "learn.embeddings"}
@@ -67,7 +71,7 @@ class Reads:
     @staticmethod
     def recipe(run: Any) -> Mapping[str, Any]:
         """Rates that suit a new model or a trained one, and no more tokens than it reads; an epoch is short here, so
-        scores come often.
+        scores come often. A short run warms up shortly.
 
         The larger a trained model, the smaller its steps (Turc et al. 2019, section 4.2: 3e-4 to 3e-5).
         """
@@ -76,9 +80,10 @@ class Reads:
         else:
             rate, epochs = (2e-3 if run.model == "rnn" else 5e-4), 15
         longest = getattr(run.size, "longest", run.data.max_length)
+        warmup = min(WARMUP, max(run.loop.steps // 20, 1)) if run.loop.steps else WARMUP
         return {
             "data": {"max_length": min(longest, run.data.max_length)},
-            "optimize": {"lr": rate, "warmup": 100, "schedule": "cosine", "betas": [0.9, 0.999]},
+            "optimize": {"lr": rate, "warmup": warmup, "schedule": "cosine", "betas": [0.9, 0.999]},
             "loop": {"epochs": epochs, "evaluate_every": 200, "patience": 10},
         }
 

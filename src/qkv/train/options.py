@@ -230,6 +230,7 @@ def _make(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     whole = parser.instantiate(parsed)
     kinds = {"data": task.Data, "size": cls.Config, "optimize": Optimize, "loop": Loop, "spread": Spread}
     values = {field.name: whole.get(field.name) for field in dataclasses.fields(Run)}
+    _refuse_other_size(start, values["size"], getattr(task, "kept", ()))
     values["kind"] = values["kind"] or ""
     made = {key: kind(**(values[key] or {})) for key, kind in kinds.items() if not isinstance(values[key], kind)}
     return Run(**{**values, **made, "learn": dict(parsed.get("learn") or {})})
@@ -241,6 +242,23 @@ def _instead(key: str, task: type, model: str) -> str:
     others = task.models if group == "size" and model in models.MODELS else ()
     having = [other for other in others if name in models.find(other).Config.__dataclass_fields__]
     return f"a {model} has none: leave it out, or use --model {' or '.join(having)}" if having else ""
+
+
+def _refuse_other_size(start: Mapping[str, Any], size: Any, kept: Collection[str]) -> None:
+    """ConfigError if weights that a run starts from do not fit its size: known before any data are read.
+
+    Args:
+        start: the config of the model that has them; nothing if a run starts anew.
+        size: of the new model.
+        kept: keys that must be as they were.
+    """
+    for key in kept:
+        now = size.get(key) if isinstance(size, Mapping) else getattr(size, key, None)
+        if key in start and now is not None and now != start[key]:
+            raise ConfigError(
+                f"size.{key} is {now!r}, and the model of --init has {start[key]!r}",
+                remedy=f"leave --size and --size.{key} out: it is taken from --init",
+            )
 
 
 def _long(flag: str, short: Mapping[str, str]) -> str:
