@@ -169,7 +169,7 @@ def measure(which: Set, system: str, train_file: Path, test_file: Path, args, na
 def width(vectors: Path) -> int:
     from qkv.data.word_vectors import read_vectors
 
-    return len(next(read_vectors(vectors))[1])
+    return read_vectors(vectors)[1].shape[1]
 
 
 # --- Baselines -------------------------------------------------------------------------------------------------------
