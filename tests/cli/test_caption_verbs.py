@@ -105,6 +105,7 @@ def test_help_of_training_captions_is_plain(capsys):
         main(["train", "caption", "--help"])
     out = capsys.readouterr()[0]
     assert "--learn.encoder" in out and "--size.attention" in out and "--data.caption" in out
+    assert "qkv train caption --data photos/captions.jsonl" in out
 
 
 @pytest.mark.parametrize("name", ["o.csv", "o.jsonl", "o.txt"])

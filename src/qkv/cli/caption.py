@@ -79,7 +79,7 @@ def caption(
         for answer in told:
             print(caption_rows(answer, format))
     broken = captioner.counts["pictures"] - captioner.counts["told"]
-    if len(left) > 1 or broken:
+    if broken or captioner.counts["cut off"] or (len(left) > 1 and not rows):
         print(f"qkv: {summary(captioner.counts)}", file=sys.stderr)
     return not broken
 

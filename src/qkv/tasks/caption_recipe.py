@@ -1,7 +1,7 @@
 """Settings that suit a model that tells about pictures, and the pictures that it learns from; in words too.
 
-Three cases: few pictures from scratch, many from scratch, and an encoder that was trained before. What the user says
-wins.
+Four cases: few pictures from scratch, many from scratch, an encoder that was trained before, and fine-tuning of a run.
+What the user says wins.
 """
 
 import json
@@ -24,7 +24,7 @@ WIDTHS, WIDE = (32, 64, 128), 112  # pixels from which there is a third stage
 
 def recipe(run: Any) -> dict[str, Any]:
     """Nested keys of a run's YAML file."""
-    data, case = run.data, _case(run, 0)
+    data = run.data
     if not (data.folder or data.train):
         return {}
     examples = list_captions(data, Report())
