@@ -263,6 +263,7 @@ def test_tables_name_clips_their_labels_and_frames(tmp_path):
         "classes of frames: 0 (6), 1 (2)",
     ):
         assert line in said, f"{line!r} not in\n{said}"
+    assert said.count("classes of frames") == 1
     assert report.kept["train"] == 3
 
 
