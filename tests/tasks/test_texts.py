@@ -348,17 +348,18 @@ def test_a_run_starts_from_a_pretrained_one_and_says_what_is_new(runs, tmp_path)
     settings = {
         "model": str(before),
         "data": {"folder": str(runs.folder / "reviews"), "max_length": 32},
+        "optimize": {"warmup": 100},
         "loop": {"steps": 1, "epochs": None, "evaluate_every": 1},
         "out": tmp_path / "run",
     }
     run = from_mapping("classify", settings)
-    assert run.optimize.lr == 1e-4 and run.init == before
+    assert run.optimize.lr == 5e-4 and run.init == before
     folder = train(run).folder
     name, config = read_config(folder)
     assert (name, config.head, config.dim, config.outputs) == ("bert", "class", 16, 2)
-    # The first step's rate is 1 % of 1e-4: the weights are still those that it started from.
+    # The first step's rate is 1 % of 5e-4: the weights are still those that it started from.
     one, other = (m.blocks[0].attention.query.weight for m in (load_model(folder), model))
-    assert torch.allclose(one, other, atol=1e-4)
+    assert torch.allclose(one, other, atol=1e-5)
     task = Tag()
     task.names = ("O", "B-X", "I-X")
     fresh = build("bert", BertConfig(**{**vars(config), "head": "tag", "outputs": 3}))

@@ -15,6 +15,7 @@ from qkv.tasks.word_start import refuse_other_runs, start_from_vectors
 
 __all__ = ["Reads"]
 
+FINE_RATES = ((256, 5e-4), (512, 1e-4), (1 << 30, 3e-5))  # up to which width, which rate of a trained model
 WARMUP = 100  # steps; a twentieth of a run that makes fewer than 2,000
 
 
@@ -73,10 +74,11 @@ class Reads:
         """Rates that suit a new model or a trained one, and no more tokens than it reads; an epoch is short here, so
         scores come often. A short run warms up shortly.
 
-        The larger a trained model, the smaller its steps (Turc et al. 2019, section 4.2: 3e-4 to 3e-5).
+        The larger a trained model, the smaller its steps: Turc et al. 2019 (section 4.2) take 3e-4 to 3e-5 for all
+        widths from 128, over few classes; docs/texts.md has what a small one makes of 77 at 1e-4.
         """
         if run.init:
-            rate, epochs = (1e-4 if getattr(run.size, "dim", 0) <= 512 else 3e-5), 5
+            rate, epochs = next(rate for width, rate in FINE_RATES if getattr(run.size, "dim", 0) <= width), 5
         else:
             rate, epochs = (2e-3 if run.model == "rnn" else 5e-4), 15
         longest = getattr(run.size, "longest", run.data.max_length)
