@@ -59,7 +59,7 @@ class Preprocess:
             (not 0 < self.crop <= 1, "crop", self.crop, "more than 0, at most 1"),
             (len(self.mean) != 3, "mean", self.mean, "three numbers"),
             (len(self.std) != 3 or min(self.std) <= 0, "std", self.std, "three numbers above 0"),
-            (self.interpolation not in _FILTERS, "interpolation", self.interpolation, ", ".join(_FILTERS)),
+            (self.interpolation not in _FILTERS, "interpolation", repr(self.interpolation), ", ".join(_FILTERS)),
             (
                 self.interpolation == "lanczos" and not self.antialias,
                 "antialias",
