@@ -75,7 +75,8 @@ def caption(
         ):
             pass
     else:
-        print(HEADS[format]) if format in HEADS else None
+        if format in HEADS:
+            print(HEADS[format])
         for answer in told:
             print(caption_rows(answer, format))
     broken = captioner.counts["pictures"] - captioner.counts["told"]
