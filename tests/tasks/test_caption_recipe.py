@@ -9,7 +9,7 @@ from qkv.data.scenes import write_scenes
 from qkv.errors import ConfigError
 from qkv.tasks.caption import Caption
 from qkv.tasks.caption_recipe import described
-from qkv.train.options import from_flags, to_yaml
+from qkv.train.options import from_flags
 
 
 @pytest.fixture(scope="module", params=[32, 64, 128])
@@ -57,8 +57,9 @@ def test_a_trained_encoder_and_many_pictures_have_their_own(drawn, monkeypatch):
 
 def test_the_next_command_names_the_users_own_test(drawn, tmp_path):
     folder, _ = drawn
-    (tmp_path / "run.yaml").write_text(to_yaml(flags(folder)), encoding="utf-8")
-    assert Caption().next_commands(tmp_path)[-1].endswith(f"--data {folder / 'test.jsonl'}")
+    task, run = Caption(), flags(folder)
+    task.begin(run, task.prepare(run.data, tmp_path, 0))
+    assert task.next_commands(tmp_path)[-1].endswith(f"--data {folder / 'test.jsonl'}")
 
 
 def test_an_option_of_another_model_is_named_with_it(drawn):

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-import yaml
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
@@ -91,6 +90,7 @@ class Caption:
                 raise ConfigError(f"learn.{key} is {value}", expected=f"a whole number from {least}")
         self.smoothing, self.doubly, self.encoder, self.tune_from = smoothing, doubly, encoder, tune_from
         self.cells, self.teacher_forcing, self.forcing_steps = cells, teacher_forcing, forcing_steps
+        self.test = ""  # captions of the user's own to evaluate with, once a run begins
 
     @staticmethod
     def recipe(run: Any) -> Mapping[str, Any]:
@@ -98,7 +98,8 @@ class Caption:
         return recipe(run)
 
     def begin(self, run: Any, prepared: PreparedCaptions) -> list[str]:
-        """Say which recipe it is."""
+        """Say which recipe it is; know the user's own test."""
+        self.test = _test_of(run.data)
         return [described(run, len(prepared.train.captions.images))]
 
     @property
@@ -201,18 +202,14 @@ class Caption:
         return [
             f"qkv caption {folder} photo.jpg",
             f"qkv look {folder} photo.jpg --out look.html",
-            f"qkv evaluate {folder} --data {_test_of(folder)}",
+            f"qkv evaluate {folder} --data {self.test}",
         ]
 
 
-def _test_of(run: Path) -> str:
-    """The test captions that lie beside a run's training captions; a name like theirs where there are none."""
-    file = run / "run.yaml"
-    data = yaml.safe_load(file.read_text(encoding="utf-8"))["data"] if file.is_file() else {}
-    if data.get("test"):
-        return data["test"]
-    beside = Path(data.get("folder") or "nowhere").expanduser()
-    return next((str(beside / name) for name in TESTS if (beside / name).is_file()), "test.jsonl  # of your own")
+def _test_of(data: CaptionFiles) -> str:
+    """The test captions of a run's data; a name like theirs where there are none."""
+    beside = Path(data.folder or "nowhere").expanduser()
+    return data.test or next((str(beside / name) for name in TESTS if (beside / name).is_file()), "test.jsonl")
 
 
 def _config_of(folder: Path) -> tuple[str, Any]:

@@ -12,6 +12,7 @@ from qkv.data.caption_listing import list_captions
 from qkv.data.image_glance import glance_at
 from qkv.data.report import Report
 from qkv.tasks.picture_recipe import MANY, SMALL_STEM
+from qkv.tasks.warmup import warmup
 
 __all__ = ["described", "recipe"]
 
@@ -46,8 +47,11 @@ def recipe(run: Any) -> dict[str, Any]:
     chosen["loop"] = {} if limited else {"steps": steps}
     chosen["loop"]["evaluate_every"] = min(max(steps // 6, 20), 1000) if steps else 200
     schedule = "cosine" if steps else "constant"
-    warmup = min(max(steps // 10, 1), 100 if case != "many" else 1000) if steps else 100
-    chosen["optimize"] = {"lr": RATES[case], "warmup": warmup, "schedule": schedule}
+    chosen["optimize"] = {
+        "lr": RATES[case],
+        "warmup": warmup(steps, 1000 if case == "many" else 100, part=10),
+        "schedule": schedule,
+    }
     if case == "few":
         chosen["learn"] = {"smoothing": 0.0, "doubly": 0.0}  # so few captions are of few words, each said for sure
     if case in ("few", "many"):

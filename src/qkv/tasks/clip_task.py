@@ -14,10 +14,9 @@ from qkv.data.image_codec import ImageCodec
 from qkv.models.saved import fill_but_head
 from qkv.store import read_tensors
 from qkv.tasks.settings import write_settings
+from qkv.tasks.warmup import warmup
 
 __all__ = ["ClipTask"]
-
-WARMUP = 100  # steps; a twentieth of a run that makes fewer than 2,000
 
 
 class ClipTask:
@@ -70,7 +69,7 @@ class ClipTask:
                 "lr": 3e-4 if run.init else 1e-3,
                 "betas": [0.9, 0.999],
                 "weight_decay": 0.05,
-                "warmup": min(WARMUP, max(limits["steps"] // 20, 1)) if limits["steps"] else WARMUP,
+                "warmup": warmup(limits["steps"]),
                 "schedule": "cosine" if told else "inverse-sqrt",
             },
             "loop": {"evaluate_every": 100} | ({} if any(limits.values()) else {"epochs": 50}),

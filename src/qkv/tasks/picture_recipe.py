@@ -11,6 +11,7 @@ from typing import Any
 from qkv import models
 from qkv.data.image_files import ImageFiles
 from qkv.data.image_glance import glance
+from qkv.tasks.warmup import warmup
 
 __all__ = ["described", "recipe", "traps"]
 
@@ -132,7 +133,7 @@ def _steps(run: Any, loop: Mapping[str, Any], pictures: int) -> int | None:
 
 def _schedule(run: Any, loop: Mapping[str, Any], pictures: int) -> tuple[int, str]:
     steps = _steps(run, loop, pictures)
-    return (min(max(steps // 20, 1), 1000), "cosine") if steps else (100, "constant")
+    return warmup(steps, most=1000), "cosine" if steps else "constant"
 
 
 def _augment(case: str, side: int, labels: str) -> dict[str, Any]:

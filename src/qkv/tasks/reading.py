@@ -11,12 +11,12 @@ from qkv.data.text_codec import TextCodec
 from qkv.errors import ConfigError
 from qkv.models.saved import fill_but_head
 from qkv.store import read_tensors
+from qkv.tasks.warmup import warmup
 from qkv.tasks.word_start import refuse_other_runs, start_from_vectors
 
 __all__ = ["Reads"]
 
 FINE_RATES = ((256, 5e-4), (512, 1e-4), (1 << 30, 3e-5))  # up to which width, which rate of a trained model
-WARMUP = 100  # steps; a twentieth of a run that makes fewer than 2,000
 
 
 class Reads:
@@ -82,10 +82,9 @@ class Reads:
         else:
             rate, epochs = (2e-3 if run.model == "rnn" else 5e-4), 15
         longest = getattr(run.size, "longest", run.data.max_length)
-        warmup = min(WARMUP, max(run.loop.steps // 20, 1)) if run.loop.steps else WARMUP
         return {
             "data": {"max_length": min(longest, run.data.max_length)},
-            "optimize": {"lr": rate, "warmup": warmup, "schedule": "cosine", "betas": [0.9, 0.999]},
+            "optimize": {"lr": rate, "warmup": warmup(run.loop.steps), "schedule": "cosine", "betas": [0.9, 0.999]},
             "loop": {"epochs": epochs, "evaluate_every": 200, "patience": 10},
         }
 
