@@ -10,6 +10,7 @@ from torch.nn import functional
 
 from qkv.layers.linear import Linear, side_by_side
 from qkv.layers.mask import EVERYTHING, Mask
+from qkv.layers.near import NearMask
 from qkv.layers.score import ScaledDot, Score
 from qkv.layers.window import Window
 
@@ -121,6 +122,15 @@ def attend(
     single = queries == 1 and query.device.type == "cpu" and not torch.compiler.is_compiling()
     if folded is not None and not intervenes and not single:
         query, key, scale = folded
+        if isinstance(mask, NearMask) and mask.tiles is not None:
+            tiles = mask.tiles
+            parts = tiles.cut(query, tiles.queries), tiles.cut(key, tiles.keys), tiles.cut(memory.value, tiles.keys)
+            bias = tiles.bias(
+                query.new_zeros(1, query.shape[1], queries, keys) if bias is None else bias.to(query.dtype)
+            )
+            return tiles.join(
+                functional.scaled_dot_product_attention(*parts, attn_mask=bias, scale=scale, dropout_p=dropout)
+            )
         arguments = mask.fused(queries, keys, query.device)
         if bias is not None:
             keep, bias = mask.dense(queries, keys, query.device), bias.to(query.dtype)

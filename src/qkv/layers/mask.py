@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-__all__ = ["CAUSAL", "EVERYTHING", "Mask", "neighbours", "padding", "real_places"]
+__all__ = ["CAUSAL", "EVERYTHING", "Mask", "padding", "real_places"]
 
 
 @dataclass(frozen=True)
@@ -69,11 +69,3 @@ def padding(lengths: Int[Tensor, "batch"], keys: int) -> Mask:
 def real_places(lengths: Int[Tensor, "batch"], longest: int) -> Bool[Tensor, "batch longest"]:
     """Which places are no padding, of batches padded on the right."""
     return torch.arange(longest, device=lengths.device) < lengths[:, None]
-
-
-def neighbours(rows: int, columns: int, reach: int, device: torch.device | None = None) -> Mask:
-    """Each cell of a grid, row by row, sees those at most ``reach`` rows and columns away."""
-    down, along = (torch.arange(side, device=device) for side in (rows, columns))
-    near_rows, near_columns = ((side[:, None] - side).abs() <= reach for side in (down, along))
-    keep = near_rows[:, None, :, None] & near_columns[None, :, None, :]
-    return Mask(keep.reshape(1, 1, rows * columns, rows * columns))

@@ -9,7 +9,7 @@ from torch.nn import functional
 from qkv.errors import ConfigError
 from qkv.layers.attention import Attention
 from qkv.layers.convolution import BottleneckBlock
-from qkv.layers.mask import neighbours
+from qkv.layers.near import neighbours
 from qkv.layers.position import NearBias
 from qkv.models.checks import check_config, check_heads
 from qkv.models.resnet import ResNet, ResNetConfig
@@ -53,10 +53,7 @@ SIZES |= {"small": SIZES["26"], "base": SIZES["50"]}
 
 
 class LocalAttention(nn.Module):
-    """Each cell looks at those around it, in place of a 3 x 3 convolution; a stride averages afterwards (section 3.1).
-
-    It is computed as attention over the whole grid with the rest hidden: right, and costly where the grid is large.
-    """
+    """Each cell looks at those around it, in place of a 3 x 3 convolution; a stride averages afterwards (section 3.1)."""
 
     def __init__(self, dim: int, heads: int, reach: int, stride: int, stream: str):
         super().__init__()
