@@ -1,8 +1,9 @@
 """The cells around a cell: who is near on a grid, and how to look at no others (Ramachandran et al. 2019, section 3.1).
 
-Hiding all but a few keys from each query still computes all of them. So the grid is cut into square tiles, and the cells
-of a tile look together at the tile and a border around it, as wide as the reach (Vaswani et al. 2021, "Scaling Local
-Self-Attention for Parameter Efficient Visual Backbones", section 2.2): cost linear in the grid, and equal up to rounding.
+Hiding all but a few keys from each query still computes all of them. So the grid is cut into square tiles, and the
+cells of a tile look together at the tile and a border around it, as wide as the reach (Vaswani et al. 2021, "Scaling
+Local Self-Attention for Parameter Efficient Visual Backbones", section 2.2): cost linear in the grid, and equal up to
+rounding.
 """
 
 from dataclasses import dataclass, field

@@ -53,7 +53,7 @@ SIZES |= {"small": SIZES["26"], "base": SIZES["50"]}
 
 
 class LocalAttention(nn.Module):
-    """Each cell looks at those around it, in place of a 3 x 3 convolution; a stride averages afterwards (section 3.1)."""
+    """Each cell looks at those around it, for a 3 x 3 convolution; a stride averages afterwards (section 3.1)."""
 
     def __init__(self, dim: int, heads: int, reach: int, stride: int, stream: str):
         super().__init__()
