@@ -1,6 +1,7 @@
 """The verbs of picture models, from the command line."""
 
 import csv
+import io
 import json
 import sys
 from pathlib import Path
@@ -53,6 +54,28 @@ def test_classify_into_a_file_and_again(place, tmp_path, capsys):
         assert len(list(csv.DictReader(file))) == 12
     assert main(words) == 2
     assert "it is there already" in capsys.readouterr().err
+
+
+def test_names_from_a_pipe_and_lines_of_json(place, capsys, monkeypatch):
+    pictures = sorted((place / "shapes" / "test" / "disc").iterdir())
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{path}\n" for path in pictures) + "gone.png\n"))
+    assert main(["classify", str(place / "run"), "-", "--json"]) == 1
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["picture"] for row in rows] == [*map(str, pictures), "gone.png"]
+    assert abs(sum(rows[0]["probabilities"].values()) - 1) < 1e-4 and "error" in rows[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["no-such-folder"], "no-such-folder: there is no such file or folder"),
+        (["a.png", "--json", "--out", "rows.csv"], "--json is of what is printed. Leave it out, or --out rows.jsonl"),
+    ],
+)
+def test_a_mistake_is_said_before_anything_is_answered(place, words, said, capsys):
+    assert main(["classify", str(place / "run"), *words]) == 2
+    told = capsys.readouterr()
+    assert said in told.err and not told.out
 
 
 def test_evaluate(place, tmp_path, capsys):

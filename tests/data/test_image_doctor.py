@@ -171,6 +171,16 @@ def test_numbers_are_described(tmp_path):
     )
 
 
+def test_a_number_far_from_all_others_is_pointed_out(tmp_path):
+    write(tmp_path, {f"{i}.png": png(i) for i in range(41)})
+    table = tmp_path / "t.csv"
+    rows = [f"{i}.png,{i}\n" for i in range(40)]
+    table.write_text("file,target\n" + "".join(rows) + "40.png,1e30\n")
+    assert "most targets of train lie from 2 to 38, but one is 1e+30" in lines(table, labels="number")
+    table.write_text("file,target\n" + "".join(rows) + "40.png,300\n")
+    assert "WARNING" not in lines(table, labels="number")
+
+
 def test_check_sees_what_lies_there(tmp_path, capsys):
     pets(tmp_path / "photos", 2)
     pairs = write(tmp_path / "ko_en", {"train.ko": "가\n나\n".encode(), "train.en": b"a\nb\n"})

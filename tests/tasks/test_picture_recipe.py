@@ -47,6 +47,14 @@ def test_what_the_user_says_wins(drawn):
     assert (run.optimize.lr, run.loop.steps, run.loop.epochs) == (0.5, 7, None)
 
 
+def test_some_fields_of_a_size_change_the_one_that_suits_and_a_name_is_another(drawn):
+    def size(asked):
+        return from_mapping("classify", {"data": str(drawn), "model": "vit", "out": "x", "size": asked}).size
+
+    assert (size({"dim": 32}).dim, size({"dim": 32}).depth) == (32, 4) and size({}).depth == 4
+    assert (size("tiny").dim, size("tiny").depth) == (192, 12)
+
+
 def test_another_size_of_a_resnet_is_that_size_whole(drawn):
     size = flags(drawn, "--model", "resnet", "--size", "18").size
     assert (size.stem, size.stem_width, size.widths, size.shortcut) == ("small", 64, (64, 128, 256, 512), "projected")

@@ -1,15 +1,16 @@
 """Answers to pictures or clips on the terminal or into a file, with a line on stderr that says how far it is."""
 
+import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from qkv.cli.verb import check_positive
 from qkv.data.archives import ARCHIVES
-from qkv.errors import DataError
+from qkv.errors import ConfigError, DataError
 
 if TYPE_CHECKING:
     from qkv.tasks.captioner import Caption
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
     Answer = TypeVar("Answer", PictureAnswer, ClipAnswer, Caption)
 
-__all__ = ["answer_all", "left_of", "watched"]
+__all__ = ["answer_all", "left_of", "named", "watched"]
 
 SECONDS = 0.5  # between looks at a terminal; 20 times that where there is none
 
@@ -31,31 +32,53 @@ def answer_all(
     top: int | None,
     out: Path | None,
     batch: int,
+    json: bool = False,
 ) -> bool:
-    """Answer all that is named, each on a line, or into ``out``; whether all could be read.
+    """Answer all that is named, each on a line, of JSON if so asked, or into ``out``; whether all could be read.
 
     Raises:
         ConfigError: ``top`` or ``batch`` is less than 1, or ``out`` cannot be.
-        DataError: an archive is named.
+        DataError: as of `named`.
     """
-    for path in paths:
-        if path.lower().endswith(ARCHIVES):
-            raise DataError("this is an archive", expected=f"{kind} or folders of them", remedy="unpack it", file=path)
     ways = import_module(f"qkv.tasks.{kind}_out")
     check_positive(top=top, batch=batch)
-    names = ways.find(paths)
+    if json and out:
+        raise ConfigError("--json is of what is printed", remedy=f"leave it out, or --out {out.with_suffix('.jsonl')}")
+    names = ways.find(named(paths, kind))
     rows = ways.rows_of(classifier, out, top) if out else None
     if rows is None:
         width = min(max(map(len, names)), 60)
         # Lines on a terminal are their own progress.
         answers, broken = classifier.answers(names, batch), 0
         for answer in answers if sys.stdout.isatty() else watched(answers, len(names), kind):
-            print(ways.terminal_row(answer, top or ways.TOP, width).encode("utf-8", "backslashreplace").decode())
+            line = ways.json_row(answer, top) if json else ways.terminal_row(answer, top or ways.TOP, width)
+            print(line.encode("utf-8", "backslashreplace").decode())
             broken += bool(answer.mark)
         return not broken
     left = left_of(rows, names)
     answers = ways.answer_into(classifier, left, rows, top, batch)
     return not sum(bool(answer.mark) for answer in watched(answers, len(left), kind))
+
+
+def named(paths: Sequence[str], kind: str) -> list[str]:
+    """What a command line names: for ``-`` the lines of standard input.
+
+    Raises:
+        DataError: an archive is named, or, on the command line itself, a folder that is not there. A missing file is
+            no mistake here: its row says so.
+    """
+    found = []
+    for path in paths:
+        if path == "-":
+            found += [line for line in sys.stdin.read().split("\n") if line]
+        elif not os.path.splitext(path)[1] and not os.path.exists(path):
+            raise DataError("there is no such file or folder", file=path)
+        else:
+            found.append(path)
+    for path in found:
+        if path.lower().endswith(ARCHIVES):
+            raise DataError("this is an archive", expected=f"{kind} or folders of them", remedy="unpack it", file=path)
+    return found
 
 
 def left_of(rows: "Rows", names: list[str]) -> list[str]:

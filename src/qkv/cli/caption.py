@@ -36,7 +36,7 @@ def caption(
 
     Args:
         run: the folder of a trained run.
-        pictures: picture files, or folders that are looked through.
+        pictures: picture files, or folders that are looked through; - reads their names from standard input.
         output: where to write; until it is whole it is called OUTPUT.partial. Standard output if not given.
         format: text (picture, tab, caption), csv, or jsonl with scores by token; auto goes by the output's name.
         beam: hypotheses kept a picture; 1 is greedy. The run's own setting if not given.
@@ -49,7 +49,7 @@ def caption(
     """
     from dataclasses import replace
 
-    from qkv.cli.answers import left_of, watched
+    from qkv.cli.answers import left_of, named, watched
     from qkv.cli.devices import prepare_device
     from qkv.data.picture_paths import find_pictures
     from qkv.tasks.captions_out import HEADS, caption_rows, rows_of, summary
@@ -58,7 +58,7 @@ def caption(
 
     require_family(run, "caption", ["caption"])
     check_positive(batch=batch, max_length=max_length)
-    files = find_pictures(pictures)
+    files = find_pictures(named(pictures, "pictures"))
     if format == "auto":
         format = {".csv": "csv", ".jsonl": "jsonl"}.get(output.suffix if output else "", "text")
     captioner = load(run, prepare_device(device, threads))

@@ -22,6 +22,7 @@ def classify(
     *,
     top: int | None = None,
     out: Path | None = None,
+    json: bool = False,
     batch: int = 8,
     device: str | None = None,
     threads: int | None = None,
@@ -30,10 +31,11 @@ def classify(
 
     Args:
         run: the folder of a trained run.
-        clips: folders of frames, animations, videos, and folders of those.
+        clips: folders of frames, animations, videos, and folders of those; - reads their names from standard input.
         top: likeliest classes to tell of a clip: 3 on the terminal and all in a .jsonl if not given. A .csv has a
             column for each class.
         out: a .csv or .jsonl file to write instead of printing; until it is whole it is called OUT.partial.
+        json: print lines of JSON.
         batch: clips at a time.
         device: cpu, cuda, mps ...
         threads: CPU threads.
@@ -42,7 +44,7 @@ def classify(
     from qkv.cli.devices import prepare_device
     from qkv.tasks.load import load
 
-    return answer_all("clips", load(run, prepare_device(device, threads)), clips, top, out, batch)
+    return answer_all("clips", load(run, prepare_device(device, threads)), clips, top, out, batch, json)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -19,6 +19,7 @@ def regress(
     clips: list[str],
     *,
     out: Path | None = None,
+    json: bool = False,
     batch: int = 8,
     device: str | None = None,
     threads: int | None = None,
@@ -27,8 +28,9 @@ def regress(
 
     Args:
         run: the folder of a trained run.
-        clips: folders of frames, animations, videos, and folders of those.
+        clips: folders of frames, animations, videos, and folders of those; - reads their names from standard input.
         out: a .csv or .jsonl file to write instead of printing; until it is whole it is called OUT.partial.
+        json: print lines of JSON.
         batch: clips at a time.
         device: cpu, cuda, mps ...
         threads: CPU threads.
@@ -37,7 +39,7 @@ def regress(
     from qkv.cli.devices import prepare_device
     from qkv.tasks.load import load
 
-    return answer_all("clips", load(run, prepare_device(device, threads)), clips, None, out, batch)
+    return answer_all("clips", load(run, prepare_device(device, threads)), clips, None, out, batch, json)
 
 
 def main(argv: Sequence[str]) -> int:

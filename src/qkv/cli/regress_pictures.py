@@ -19,6 +19,7 @@ def regress(
     pictures: list[str],
     *,
     out: Path | None = None,
+    json: bool = False,
     batch: int = 64,
     device: str | None = None,
     threads: int | None = None,
@@ -27,8 +28,9 @@ def regress(
 
     Args:
         run: the folder of a trained run.
-        pictures: files, and folders of them.
+        pictures: files, and folders of them; - reads their names from standard input.
         out: a .csv or .jsonl file to write instead of printing; until it is whole it is called OUT.partial.
+        json: print lines of JSON.
         batch: pictures at a time.
         device: cpu, cuda, mps ...
         threads: CPU threads.
@@ -37,7 +39,7 @@ def regress(
     from qkv.cli.devices import prepare_device
     from qkv.tasks.load import load
 
-    return answer_all("pictures", load(run, prepare_device(device, threads)), pictures, None, out, batch)
+    return answer_all("pictures", load(run, prepare_device(device, threads)), pictures, None, out, batch, json)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -68,7 +68,7 @@ def _gathered(words: Sequence[str], before: int) -> list[str]:
     options, plain = [], []
     for i, word in enumerate(words):
         value = i > 0 and words[i - 1].startswith("--") and "=" not in words[i - 1]
-        (options if word.startswith("-") or value else plain).append(word)
+        (options if (word.startswith("-") and word != "-") or value else plain).append(word)
     rest = [json.dumps(plain[before:])] if plain[before:] else []
     return [*plain[:before], *rest, *options]
 

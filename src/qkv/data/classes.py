@@ -15,6 +15,7 @@ from qkv.errors import DataError, nearest
 __all__ = ["Label", "class_list", "counts", "judge", "unknown"]
 
 CONSTANT = 0.95  # share of one class from which a model that always says it looks good
+FAR = 100  # times the range of nine tenths of all targets, from which one is too far off to learn beside the others
 
 Label = str | tuple[str, ...] | float
 
@@ -105,6 +106,13 @@ def _judge_numbers(labels: dict[str, list[Label]], report: Report) -> None:
         values = np.array(some)
         low, mean, high = values.min(), values.mean(), values.max()
         report.remarks.append(f"{part}: targets from {low:g} to {high:g}, mean {mean:g}, deviation {values.std():g}")
+        usual = np.percentile(values, (5, 95))
+        farthest = values[np.abs(values - usual.mean()).argmax()]
+        if abs(farthest - usual.mean()) > FAR * np.ptp(usual) > 0:
+            report.remarks.append(
+                f"WARNING: most targets of {part} lie from {usual[0]:g} to {usual[1]:g}, but one is {farthest:g}, "
+                "beside which the others look all alike to a model: is it a mistake?"
+            )
         if part == "train" and low == high:
             report.refused.append(
                 DataError(

@@ -130,8 +130,12 @@ def _with_recipe(name: str, values: dict[str, Any], flags: list[str]) -> Run:
         values["model"] = recipe.pop("model")
     if isinstance(values.get("size"), str):
         values["size"] = {"": values["size"]}
-    if values.get("size"):  # the name of a size stands for all of its fields: it goes where another size is asked for
-        recipe["size"] = {key: value for key, value in recipe.get("size", {}).items() if key}
+    if "size" in recipe:
+        if "" in (values.get("size") or {}):  # another size is asked for by name
+            recipe["size"].pop("", None)
+        recipe["size"] = _row(
+            models.find(values.get("model", run.model)), recipe["size"]
+        )  # a name that is left writes over no field asked for
     return _make(name, _under({**values, "kind": run.kind}, recipe), flags)
 
 
