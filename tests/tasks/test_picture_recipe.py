@@ -47,6 +47,13 @@ def test_what_the_user_says_wins(drawn):
     assert (run.optimize.lr, run.loop.steps, run.loop.epochs) == (0.5, 7, None)
 
 
+def test_a_width_may_suit_the_recipe_and_not_the_default_size(drawn):
+    size = flags(drawn, "--model", "vit", "--size.dim", "128").size
+    assert (size.dim, size.heads, size.depth) == (128, 2, 4)
+    with pytest.raises(ConfigError, match=r"size.dim 33 cannot be shared evenly by size.heads"):
+        flags(drawn, "--model", "vit", "--size.dim=33")
+
+
 def test_some_fields_of_a_size_change_the_one_that_suits_and_a_name_is_another(drawn):
     def size(asked):
         return from_mapping("classify", {"data": str(drawn), "model": "vit", "out": "x", "size": asked}).size

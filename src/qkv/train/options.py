@@ -121,7 +121,11 @@ def flat(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any
 def _with_recipe(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     """The run; where its task has a recipe for such a model and such data, that stands in for the defaults."""
     values = {**values, "data": _files(values.get("data"))}
-    run = _make(name, values, [flag for flag in flags if not flag.startswith("--print_config")])
+    plain = [flag for flag in flags if not flag.startswith("--print_config")]
+    try:
+        run = _make(name, values, plain)
+    except ConfigError:  # what does not fit the size that is there by default may fit that of a recipe
+        run = _make(name, {**values, "size": {}}, _without(plain, "--size."))
     task = tasks.find(name, run.kind)
     if not hasattr(task, "recipe"):
         return _make(name, values, flags) if any(flag.startswith("--print_config") for flag in flags) else run
@@ -137,6 +141,16 @@ def _with_recipe(name: str, values: dict[str, Any], flags: list[str]) -> Run:
             models.find(values.get("model", run.model)), recipe["size"]
         )  # a name that is left writes over no field asked for
     return _make(name, _under({**values, "kind": run.kind}, recipe), flags)
+
+
+def _without(flags: Sequence[str], prefix: str) -> list[str]:
+    """Without the options that begin with ``prefix``, and their values."""
+    left, skip = [], False
+    for flag in flags:
+        skip = flag.startswith(prefix) or (skip and not flag.startswith("--"))
+        if not skip:
+            left.append(flag)
+    return left
 
 
 def _begun(run: Run) -> dict[str, Any]:
