@@ -16,7 +16,7 @@ import yaml
 from jsonargparse import SUPPRESS, ArgumentParser, DefaultHelpFormatter, set_parsing_settings
 
 from qkv import models, tasks
-from qkv.errors import ConfigError, nearest
+from qkv.errors import ConfigError, UserError, nearest
 from qkv.train.run import Loop, Optimize, Run, Spread
 
 __all__ = [
@@ -122,14 +122,19 @@ def _with_recipe(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     """The run; where its task has a recipe for such a model and such data, that stands in for the defaults."""
     values = {**values, "data": _files(values.get("data"))}
     plain = [flag for flag in flags if not flag.startswith("--print_config")]
+    misfit = None
     try:
         run = _make(name, values, plain)
-    except ConfigError:  # what does not fit the size that is there by default may fit that of a recipe
-        run = _make(name, {**values, "size": {}}, _without(plain, "--size."))
-    task = tasks.find(name, run.kind)
-    if not hasattr(task, "recipe"):
-        return _make(name, values, flags) if any(flag.startswith("--print_config") for flag in flags) else run
-    recipe = _as_begun(dict(task.recipe(run)), _begun(run))
+    except ConfigError as error:  # what does not fit the size that is there by default may fit that of a recipe
+        misfit = error
+    try:
+        run = run if misfit is None else _make(name, {**values, "size": {}}, _without(plain, "--size."))
+        task = tasks.find(name, run.kind)
+        if not hasattr(task, "recipe"):
+            return _make(name, values, flags) if misfit or len(plain) < len(flags) else run
+        recipe = _as_begun(dict(task.recipe(run)), _begun(run))
+    except UserError as error:
+        raise misfit or error from None
     if "model" in recipe:
         values["model"] = recipe.pop("model")
     if isinstance(values.get("size"), str):
@@ -137,9 +142,8 @@ def _with_recipe(name: str, values: dict[str, Any], flags: list[str]) -> Run:
     if "size" in recipe:
         if "" in (values.get("size") or {}):  # another size is asked for by name
             recipe["size"].pop("", None)
-        recipe["size"] = _row(
-            models.find(values.get("model", run.model)), recipe["size"]
-        )  # a name that is left writes over no field asked for
+        # A name that is left is written out here: further on it would write over fields that are asked for.
+        recipe["size"] = _row(models.find(values.get("model", run.model)), recipe["size"])
     return _make(name, _under({**values, "kind": run.kind}, recipe), flags)
 
 
