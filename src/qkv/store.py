@@ -41,6 +41,8 @@ __all__ = [
 def new_file(path: Path, needs: int = 0) -> Iterator[Path]:
     """A path to write to; when the block ends well, what was written becomes ``path`` in one step.
 
+    The folder that it lies in is made if it is not there.
+
     Args:
         needs: bytes that will be written, for the message when the disk is full.
 
@@ -49,6 +51,7 @@ def new_file(path: Path, needs: int = 0) -> Iterator[Path]:
     """
     partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
     with free_disk_told(path, needs), _removed_unless_whole(partial):
+        path.parent.mkdir(parents=True, exist_ok=True)
         yield partial
         sync(partial)
         os.replace(partial, path)

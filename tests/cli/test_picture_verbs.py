@@ -58,11 +58,18 @@ def test_classify_into_a_file_and_again(place, tmp_path, capsys):
 
 def test_names_from_a_pipe_and_lines_of_json(place, capsys, monkeypatch):
     pictures = sorted((place / "shapes" / "test" / "disc").iterdir())
-    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{path}\n" for path in pictures) + "gone.png\n"))
+    piped = "".join(f"{path}\n" for path in pictures) + "gone.png\n"
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(piped.encode())))
     assert main(["classify", str(place / "run"), "-", "--json"]) == 1
     rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
     assert [row["picture"] for row in rows] == [*map(str, pictures), "gone.png"]
     assert abs(sum(rows[0]["probabilities"].values()) - 1) < 1e-4 and "error" in rows[-1]
+
+
+def test_a_picture_in_the_pipe_is_told_apart_from_names(place, capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"\x89PNG\0\0")))
+    assert main(["classify", str(place / "run"), "-"]) == 2
+    assert "standard input holds no lines of text; expected names of files" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

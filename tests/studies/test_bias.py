@@ -93,6 +93,25 @@ def test_a_study_shows_what_came_of_it_and_goes_on(tmp_path, monkeypatch, capsys
     assert "optimize.lr is 0.5, and the study in" in capsys.readouterr().err
 
 
+def test_pictures_of_the_users_tables_are_studied(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(bias, "in_a_process", lambda measure, *given: measure(*given))
+    monkeypatch.setattr(bias, "SIDES", (4,))
+    for part, count in (("train", 24), ("test", 8)):
+        rows = ["picture,kind"]
+        for i in range(count):
+            pixels = np.random.default_rng((count, i)).integers(0, 128, (16, 16, 3)) + 127 * (i % 2)
+            Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / f"{part}{i}.png")
+            rows.append(f"{part}{i}.png,{('dark', 'light')[i % 2]}")
+        (tmp_path / f"{part}.csv").write_text("\n".join(rows) + "\n")
+    words = ["compare", "images", "--models", "mixer", "--side", "16", "--pictures", "12", "--loop.steps", "1"]
+    theirs = ["--data.train", str(tmp_path / "train.csv"), "--data.test", str(tmp_path / "test.csv")]
+    theirs += ["--data.path", "picture", "--data.label", "kind", "--out", str(tmp_path / "study")]
+    assert main([*words, *theirs]) == 0
+    assert {path.name for path in (tmp_path / "study" / "data" / "plain" / "test").iterdir()} == {"dark", "light"}
+    assert main([*words, "--data", "shapes", *theirs]) == 2
+    assert "--data is shapes, which are drawn, and --data.train=" in capsys.readouterr().err
+
+
 def test_what_cannot_be_compared(tmp_path, capsys):
     with pytest.raises(ConfigError, match="Did you mean 'mixer'"):
         bias.chosen("resnet,mixr")

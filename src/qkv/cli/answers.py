@@ -64,13 +64,13 @@ def named(paths: Sequence[str], kind: str) -> list[str]:
     """What a command line names: for ``-`` the lines of standard input.
 
     Raises:
-        DataError: an archive is named, or, on the command line itself, a folder that is not there. A missing file is
-            no mistake here: its row says so.
+        DataError: standard input is no text, an archive is named, or, on the command line itself, a folder that is
+            not there. A missing file is no mistake here: its row says so.
     """
     found = []
     for path in paths:
         if path == "-":
-            found += [line for line in sys.stdin.read().split("\n") if line]
+            found += [line for line in _lines_piped().split("\n") if line]
         elif not os.path.splitext(path)[1] and not os.path.exists(path):
             raise DataError("there is no such file or folder", file=path)
         else:
@@ -79,6 +79,13 @@ def named(paths: Sequence[str], kind: str) -> list[str]:
         if path.lower().endswith(ARCHIVES):
             raise DataError("this is an archive", expected=f"{kind} or folders of them", remedy="unpack it", file=path)
     return found
+
+
+def _lines_piped() -> str:
+    names = os.fsdecode(sys.stdin.buffer.read())  # a name of a file need not be UTF-8
+    if "\0" in names:
+        raise DataError("standard input holds no lines of text", expected="names of files, one a line")
+    return names
 
 
 def left_of(rows: "Rows", names: list[str]) -> list[str]:

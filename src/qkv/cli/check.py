@@ -88,6 +88,8 @@ def check(
     files = getattr(room, name)(**{place: data}, dev=dev, test=test, **more)
     report = room.check(files) if kind == "pairs" else room.check(files, every)
     print("\n".join(report.lines()))
+    if kind != "pairs" and not every and any(0 < len(found.examples) < found.count for found in report.findings):
+        print("--every names every one")
     return not report.refused
 
 

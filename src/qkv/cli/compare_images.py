@@ -17,7 +17,8 @@ steps and see no augmentation. Each learns from few pictures and from many; from
 pixels, are rearranged, in training and test alike; and is tested on moved ones. Writes study.html, results.csv, and the
 charts as .svg and .png.
 
-  --data WHAT         your labelled pictures, as `qkv train classify` takes them; or shapes, which are drawn (shapes)
+  --data WHAT         your labelled pictures, as `qkv train classify` takes them (also with --data.train, --data.test,
+                      --data.path ...); or shapes, which are drawn (shapes)
   --models NAMES      which, with commas between: resnet,resnet-attention,local-attention,swin,mixer,vit (these), and
                       pixels, a ViT with every pixel a token, which takes its time
   --pictures NUMBERS  how many to train on, with commas between (300,1000,3000)
@@ -33,6 +34,8 @@ The same command goes on where it was stopped, and trains only what is not there
 """
 NO_AUGMENTATION = ("scale=1", "shift=0", "flip=0", "randaugment=0", "erasing=0", "mixup=0", "cutmix=0")
 OWN = ("data", "models", "pictures", "side", "seeds", "out")
+# Where the user's pictures are and how their tables are read: the study has tables of its own.
+WHERE = ("train", "dev", "test", "path", "label", "labels", "separator", "hold_out")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -43,6 +46,7 @@ def main(argv: Sequence[str]) -> int:
     from qkv.train.options import from_flags, take
 
     own = {name: take(words, f"--{name}") for name in OWN}
+    where = [f"--data.{key}={value}" for key in WHERE if (value := take(words, f"--data.{key}")) is not None]
     side, seeds = whole_number("side", own["side"], 32), whole_number("seeds", own["seeds"], 1)
     counts = whole_numbers("pictures", own["pictures"]) or [300, 1000, 3000]
     if side % 16 or min(counts) < 1:
@@ -60,7 +64,10 @@ def main(argv: Sequence[str]) -> int:
     names, out = chosen(own["models"]), Path(own["out"])
     flags = ["classify", "--kind", "pictures", "--model", "resnet", "--out", own["out"], "--loop.steps", "600"]
     flags += [f"--data.augment.{setting}" for setting in NO_AUGMENTATION]
-    users = None if own["data"] in (None, "shapes") else from_flags([*flags, "--data", own["data"], *words]).data
+    if own["data"] == "shapes" and where:
+        raise ConfigError(f"--data is shapes, which are drawn, and {where[0]} is given too", remedy="leave one out")
+    where += [f"--data={own['data']}"] if own["data"] not in (None, "shapes") else []
+    users = from_flags([*flags, *where, *words]).data if where else None
     lay_out(users, out / "data", side, max(counts))
     plain = out / "data" / "plain"
     tables = ["--data.train", str(plain / "train.csv"), "--data.dev", str(plain / "dev.csv")]

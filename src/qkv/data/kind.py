@@ -1,10 +1,11 @@
 """What kind of data lies at a place: sentence pairs, labelled pictures, clips or texts, or tagged sentences."""
 
+import glob
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NoReturn
 
 from qkv.data.archives import ARCHIVES
 from qkv.data.caption_listing import CAPTION
@@ -15,9 +16,9 @@ from qkv.data.image_listing import names_pictures, table_in
 from qkv.data.image_tables import LABEL, PATH, choose, column_names, is_table
 from qkv.data.tags_reading import is_tagged
 from qkv.data.texts_listing import has_class_folders, names_texts
-from qkv.errors import DataError
+from qkv.errors import ConfigError, DataError
 
-__all__ = ["Kind", "find_kind"]
+__all__ = ["Kind", "find_kind", "refuse_pairs"]
 
 Kind = Literal["pairs", "pictures", "captions", "clips", "texts", "tags"]
 LOOKED_AT = 10_000  # names of a folder, until one is a picture's
@@ -75,6 +76,39 @@ def find_kind(where: str, columns: Mapping[str, str] | None = None) -> Kind:
     if is_table(path) and _names_pictures(path, named):
         return "pictures"
     return "pairs"
+
+
+def refuse_pairs(where: str, task: str, kinds: Collection[str]) -> NoReturn:
+    """Say why what was taken for pairs, for want of anything better, is nothing that a task learns from.
+
+    Raises:
+        DataError: nothing is there, or nothing in it, or a table without the columns that are needed.
+        ConfigError: there are pairs.
+    """
+    path, needs = Path(where).expanduser(), " or ".join(kinds)
+    if not path.exists() and not (path.parent.is_dir() and any(path.parent.glob(f"{glob.escape(path.name)}.*"))):
+        raise DataError(
+            "there is no such file or folder",
+            remedy=f"the name of a data set goes with --kind {next(iter(kinds))}",
+            file=path,
+        )
+    if path.is_file() and not path.stat().st_size:
+        raise DataError("it is empty", expected=needs, file=path)
+    if is_table(path):
+        names = column_names(path)
+        found = f"its columns are {', '.join(names)}" if names else "it begins with no names of columns"
+        apart = len(names) == 1 and ";" in names[0]
+        raise DataError(
+            f"{found}, and {task} learns from {needs}",
+            expected="a column of paths or texts and one of labels",
+            remedy="put commas between them" if apart else "name them: --data.path or --data.text, and --data.label",
+            file=path,
+            line=1,
+        )
+    raise ConfigError(
+        f"there are pairs at {where}, and {task} learns from {needs}",
+        remedy="if they are something else, say so with --kind",
+    )
 
 
 def _holds_captions(path: Path, named: Mapping[str, str]) -> bool:

@@ -167,8 +167,9 @@ def read_file(path: Path | str) -> bytes:
         if path.stat().st_size > MOST_BYTES:
             raise _oversize(f"the file has {path.stat().st_size:,} bytes", str(path))
         return path.read_bytes()
-    except OSError as error:
-        raise PictureError(UNREADABLE, f"cannot be read ({error.strerror})", file=path) from None
+    except (OSError, ValueError) as error:  # a value that is no path holds a zero byte
+        said = error.strerror if isinstance(error, OSError) else error
+        raise PictureError(UNREADABLE, f"cannot be read ({said})", file=path) from None
 
 
 def _open(source: bytes, name: str) -> Image.Image:

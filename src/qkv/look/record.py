@@ -20,7 +20,7 @@ from torch import Tensor
 
 from qkv.axis import Axis, Grid, axis_from_json, axis_to_json
 from qkv.errors import ConfigError, RunError
-from qkv.store import json_text, new_file, write_tensors
+from qkv.store import json_text, new_file, write_tensors, write_text
 
 __all__ = ["Map", "Trace"]
 
@@ -188,7 +188,7 @@ class Trace(Mapping[str, list[Map]]):
                     arrays = {name: values.numpy() for name, values in self._tensors().items()}
                     np.savez_compressed(file, header=np.array(header), **arrays)
             case ".json":
-                path.write_text(json_text(self.to_json()), encoding="utf-8")
+                write_text(path, json_text(self.to_json()))
             case ".html":
                 self.to_page(path)
             case ".svg" | ".png":
@@ -210,7 +210,7 @@ class Trace(Mapping[str, list[Map]]):
 
     def to_page(self, path: str | Path) -> None:
         """Write one offline HTML page that shows this record: `qkv.look.page`, of a picture `qkv.look.picture_page`."""
-        Path(path).write_text(self._shown(0)(self), encoding="utf-8")
+        write_text(Path(path), self._shown(0)(self))
 
     def _shown(self, which: int) -> Callable:
         """What makes the page (0) or the drawing (1) of a record; only who asks for it imports it."""

@@ -28,6 +28,7 @@ class ClipTask:
     unit = "clips"
 
     codec: ClipCodec | None = None  # of the run, once its data are ready
+    test = ""  # where clips to evaluate on are
 
     def prepare(self, data: ClipFiles, folder: Path, seed: int, codec: ClipCodec | None = None) -> PreparedClips:
         """List, check, split and decode the user's clips; see `qkv.data.clip_prepare`."""
@@ -54,7 +55,8 @@ class ClipTask:
         return replace(size, **known)
 
     def begin(self, run: Any, prepared: PreparedClips) -> list[str]:
-        """A hint where a class token is to find alone which frames matter (docs/video.md has what that takes)."""
+        """Know the user's test; a hint where a class token is to find alone which frames matter (docs/video.md)."""
+        self.test = run.data.test or run.data.dev or run.data.folder or "clips/test"
         if prepared.codec.frame_classes or run.init or run.size.pool != "class":
             return []
         return ["no frame is labelled: if a few frames decide what a clip is, --size.pool max learns that much sooner"]
@@ -101,7 +103,7 @@ class ClipTask:
         return [
             f"qkv {self.name} {folder} clip.gif",
             f"qkv look {folder} clip.gif --out film.html",
-            f"qkv evaluate {folder} --data clips/test",
+            f"qkv evaluate {folder} --data {self.test}",
         ]
 
     name: str

@@ -36,7 +36,8 @@ def terminal_row(answer: ClipAnswer, top: int, width: int = 0) -> str:
         return f"{answer.clip:{width}}  {answer}"
     said = "  ".join(f"{name} {chance:.3f}" for name, chance in list(answer.probabilities.items())[:top])
     spans = ", ".join(f"{name} at {begin:g} to {end:g} s" for begin, end, name in answer.spans)
-    return f"{answer.clip:{width}}  {said}" + (f"  ({spans})" if spans else "")
+    still = "  (one frame)" if len(answer.times) == 1 else ""  # a picture, or a folder with one, was taken for a clip
+    return f"{answer.clip:{width}}  {said}" + (f"  ({spans})" if spans else "") + still
 
 
 def json_row(answer: ClipAnswer, top: int | None = None) -> str:

@@ -16,13 +16,14 @@ from qkv.tasks.warmup import warmup
 __all__ = ["described", "recipe", "traps"]
 
 MANY = 20_000  # pictures from which a model that knows nothing of pictures can be larger, and needs strong augmentation
-SMALL = 96  # pixels up to which a picture is moved about; a larger one is cropped
+SMALL = 96  # pixels up to which a picture is moved about by whole pixels; a larger one is cropped
 EPOCHS = {"few": 100, "many": 60, "fine": 20}
 RATES = {"few": 2e-3, "many": 1e-3}  # a small model takes a higher one; a ResNet always does
 FINE_RATES = {"resnet": 5e-4}  # and 3e-4
 DECAY = 0.75  # from layer to layer, in fine-tuning (Bao et al. 2022)
 PATCHES = (16, 14, 8, 7, 4, 2, 1)
-ROWS, TINY, TINY_ROWS = 7, 16, 4  # of patches at least; and of a picture of up to 16 pixels
+TINY = 16  # pixels up to which there are fewer patches, and below which a pixel is much
+ROWS, TINY_ROWS = 7, 4  # of patches at least; and of a tiny picture
 FEWEST_TOKENS = 16
 FEWEST_PICTURES = {"vit": 10_000, "mixer": 10_000, "swin": 5_000}  # from scratch
 SMALL_STEM = 64  # pixels below which a ResNet must not throw three quarters of each side away
@@ -137,7 +138,10 @@ def _schedule(run: Any, loop: Mapping[str, Any], pictures: int) -> tuple[int, st
 
 
 def _augment(case: str, side: int, labels: str) -> dict[str, Any]:
-    chosen: dict[str, Any] = {"scale": 1.0, "shift": max(1, side // 8)} if side <= SMALL else {"scale": 0.5}
+    if side < TINY:  # a move by a whole pixel is a large one; a crop, stretched again, moves by parts of one
+        chosen: dict[str, Any] = {"scale": 0.7}
+    else:
+        chosen = {"scale": 1.0, "shift": side // 8} if side <= SMALL else {"scale": 0.5}
     if case == "few" and side >= 24:
         chosen |= {"randaugment": 1, "magnitude": 5.0}
     if case == "many":
