@@ -1,7 +1,5 @@
 """Video as frames: the factorised encoder of Arnab et al. 2021, "ViViT: A Video Vision Transformer", section 3.3,
 model 2: each frame through an image encoder, then a Transformer over frames.
-
-With "linear" in the encoder's place each frame is one patch, flattened and projected.
 """
 
 from dataclasses import dataclass
@@ -15,12 +13,12 @@ from qkv.layers.aggregate import EachToken, FirstToken, Head, MaxToken, MeanToke
 from qkv.layers.attention import Attention
 from qkv.layers.block import EncoderBlock, FeedForward, Residual
 from qkv.layers.embed import ExtraTokens
-from qkv.layers.frames import FrameEmbedding, Pixels
+from qkv.layers.frames import FrameEmbedding
 from qkv.layers.mask import padding, real_places
 from qkv.layers.norm import LayerNorm
 from qkv.layers.position import Learned
-from qkv.models import resnet, swin, vit
-from qkv.models.checks import check_config, check_image
+from qkv.models.checks import check_config
+from qkv.models.frame_encoder import check_encoder, frame_encoder, frame_vectors
 
 __all__ = ["SIZES", "Video", "VideoConfig"]
 
@@ -63,12 +61,8 @@ class VideoConfig:
     eps: float = 1e-6
 
     def __post_init__(self):
-        whole = ("frames", "dim", "depth", "heads", "hidden", "image", "patch")
-        check_config(self, *whole, pool=("class", *POOLS), encoder=ENCODERS)
-        if self.encoder != "linear":
-            check_config(self, encoder_size=ENCODERS[self.encoder].SIZES)
-        if self.encoder == "vit":
-            check_image(self)
+        check_config(self, "frames", "dim", "depth", "heads", "hidden", "image", "patch", pool=POOLS)
+        check_encoder(self)
 
 
 SIZES = {  #        encoder_size         dim       depth     heads     hidden
@@ -77,19 +71,7 @@ SIZES = {  #        encoder_size         dim       depth     heads     hidden
     "base":  dict(encoder_size="tiny",  dim=192, depth=4,  heads=3,  hidden=768),
     "large": dict(encoder_size="base",  dim=768, depth=4,  heads=12, hidden=3072),
 }  # fmt: skip
-
-
-POOLS = {"mean": MeanToken, "max": MaxToken}
-ENCODERS = {"vit": vit.ViT, "swin": swin.Swin, "resnet": resnet.ResNet, "linear": Pixels}
-
-
-def _encoder(c: VideoConfig) -> nn.Module:
-    """An image model of ours whose "classes" are the numbers of a frame's vector."""
-    if c.encoder == "linear":
-        return Pixels(*c.image, c.dim)
-    cls = ENCODERS[c.encoder]
-    of_patches = {"vit": dict(image=c.image, patch=c.patch), "swin": dict(patch=c.patch), "resnet": {}}[c.encoder]
-    return cls(cls.Config(classes=c.dim, **{**cls.SIZES[c.encoder_size], **of_patches}))
+POOLS = {"class": FirstToken, "mean": MeanToken, "max": MaxToken}
 
 
 class Video(nn.Module):
@@ -101,7 +83,7 @@ class Video(nn.Module):
         super().__init__()
         self.config = c = config
         self.prefix = ("[CLS]",) if c.pool == "class" else ()
-        self.encoder = _encoder(c)
+        self.encoder = frame_encoder(c)
         self.frames = FrameEmbedding(
             Learned(c.dim, len(self.prefix) + c.frames), ExtraTokens(1, c.dim) if self.prefix else None, c.dropout
         )
@@ -114,7 +96,7 @@ class Video(nn.Module):
             for _ in range(c.depth)
         )
         self.norm = LayerNorm(c.dim, c.eps)
-        self.pool = FirstToken() if c.pool == "class" else POOLS[c.pool]()
+        self.pool = POOLS[c.pool]()
         self.each = EachToken(skip=len(self.prefix))
         self.head = Head(c.dim, c.classes)
         self.frame_head = Head(c.dim, c.frame_classes) if c.frame_classes else None
@@ -122,16 +104,9 @@ class Video(nn.Module):
     def forward(
         self, images: Float[Tensor, "batch frame 3 height width"], lengths: Int[Tensor, "batch"]
     ) -> Float[Tensor, "batch token dim"]:
-        """The state of each token: the class token, if any, and each frame; of frames past ``lengths`` mere filling.
-
-        Padding never reaches the encoder, whose norms may be of a batch.
-        """
+        """The state of each token: the class token, if any, and each frame; of frames past ``lengths`` mere filling."""
         real = real_places(lengths, images.shape[1])
-        vectors = images.new_zeros(*real.shape, self.config.dim)
-        if real.any():
-            seen = self.encoder(images[real])
-            vectors = vectors.to(seen.dtype).masked_scatter(real[..., None], seen)
-        states = self.frames(vectors)
+        states = self.frames(frame_vectors(self.encoder, images, real, self.config.dim))
         mask = padding(lengths + len(self.prefix), states.shape[1])
         for block in self.blocks:
             states = block(states, mask)

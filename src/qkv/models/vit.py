@@ -22,8 +22,6 @@ from qkv.models.checks import check_config, check_image
 
 __all__ = ["SIZES", "ViT", "ViTConfig"]
 
-POOLS = ("class", "mean", "attention")
-
 
 @dataclass(frozen=True)
 class ViTConfig:
@@ -67,7 +65,8 @@ class ViTConfig:
     eps: float = 1e-6
 
     def __post_init__(self):
-        check_config(self, "dim", "depth", "heads", "hidden", pool=POOLS, resampling=RESAMPLING)
+        pools = ("class", "mean", "attention")
+        check_config(self, "dim", "depth", "heads", "hidden", pool=pools, resampling=RESAMPLING)
         check_image(self)
         if (self.pool == "class" or self.distilled) and not self.class_token:
             raise ConfigError("there is no class token to read", remedy="--size.class_token true, or --size.pool mean")
@@ -139,10 +138,9 @@ class ViT(nn.Module):
     def _states(self, image: Tensor, first: int | None = None) -> Float[Tensor, "batch token dim"]:
         """All tokens after the last block, or only so many of the first."""
         states = self.patches(image)
-        *blocks, last = self.blocks
-        for block in blocks:
+        for block in self.blocks[:-1]:
             states = block(states)
-        return last(states, first=first)
+        return self.blocks[-1](states, first=first)
 
     def axes(self, image: Float[Tensor, "batch 3 height width"]) -> dict[str, list[Grid | Tokens]]:
         """What each position of each stream is, for each image of a batch."""
