@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -83,6 +84,32 @@ def test_a_mistake_is_said_before_anything_is_answered(place, words, said, capsy
     assert main(["classify", str(place / "run"), *words]) == 2
     told = capsys.readouterr()
     assert said in told.err and not told.out
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("none.csv", None, "there is no such file or folder"),
+        ("empty.csv", "", "it is empty"),
+        ("cut.jsonl", '{"path": "a', "it begins with no names of columns"),
+        ("other.csv", "path;label\na.png;b\n", "its columns are path;label.*[Pp]ut commas between them"),
+        ("pairs.tsv", "ko\ten\n", "its columns are ko, en.*--data.path or --data.text, and --data.label"),
+    ],
+)
+def test_data_that_fit_nothing_say_what_they_are(name, text, said, tmp_path, capsys):
+    if text is not None:
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    assert main(["train", "classify", "--data", str(tmp_path / name), "--out", str(tmp_path / "run")]) == 2
+    assert re.search(f"{name}.*{said}", capsys.readouterr().err)
+
+
+def test_targets_that_were_dropped_are_told_with_the_refusal(place, tmp_path, capsys):
+    picture = next((place / "shapes" / "test" / "disc").iterdir())
+    rows = [f"{picture},{target}\n" for target in ("nan", "abc", "3", "3")]
+    (tmp_path / "t.csv").write_text("path,target\n" + "".join(rows))
+    assert main(["train", "regress", "--data", str(tmp_path / "t.csv"), "--out", str(tmp_path / "run")]) == 2
+    told = capsys.readouterr().err
+    assert "every target of train is 3; expected targets that differ. Before that, train: 2 pictures without" in told
 
 
 def test_evaluate(place, tmp_path, capsys):

@@ -94,12 +94,12 @@ class Report:
         return cls(findings=[Finding(**finding) for finding in plain["findings"]], **fields)
 
     def raise_if_refused(self) -> None:
-        """The first thing that makes the data unusable, and what was dropped before, which may be why."""
+        """Raise the first thing that makes the data unusable, with what was dropped before it, which may be why."""
         if not self.refused:
             return
         first = self.refused[0]
         dropped = [str(found) for found in self.findings if found.action == "dropped" and str(found) not in str(first)]
-        raise DataError(f"{first} Before that, {'; '.join(dropped)}") if dropped else first
+        raise DataError(f"{first} Before that, {'; '.join(dropped[:EXAMPLES])}") if dropped else first
 
 
 class Tally:
