@@ -71,7 +71,7 @@ def prepare_captions(
     """
     kept = Path(folder) / "data"
     kept.mkdir(parents=True, exist_ok=True)
-    examples = list_captions(data, Report())
+    examples = list_captions(data, Report(unit="pictures"))
     if not examples.get("train"):
         raise ConfigError("there is nothing to train on", remedy="name it with --data.train")
     files = fingerprint(examples)

@@ -72,7 +72,7 @@ def prepare_clips(data: ClipFiles, folder: Path, seed: int, codec: ClipCodec | N
     """
     kept = Path(folder) / "data"
     kept.mkdir(parents=True, exist_ok=True)
-    examples = list_clips(data, kept, Report())
+    examples = list_clips(data, kept, Report(unit="clips"))
     if not examples.get("train"):
         raise ConfigError("there is nothing to train on", remedy="name it with --data.train")
     files = fingerprint(examples)

@@ -32,7 +32,7 @@ def glance(data: ImageFiles) -> Glance:
         ConfigError, DataError: nothing is named, nothing is there, or it cannot be understood.
     """
     with tempfile.TemporaryDirectory(prefix="qkv-glance-") as scratch:
-        examples = list_examples(data, Path(scratch), Report())
+        examples = list_examples(data, Path(scratch), Report(unit="pictures"))
         return glance_at(examples, data.hold_out, data.size)
 
 

@@ -61,7 +61,7 @@ def prepare_images(
     """
     kept = Path(folder) / "data"
     kept.mkdir(parents=True, exist_ok=True)
-    examples = list_examples(data, kept, Report())
+    examples = list_examples(data, kept, Report(unit="pictures"))
     if not examples.get("train"):
         raise ConfigError("there is nothing to train on", remedy="name it with --data.train")
     files = fingerprint(examples)

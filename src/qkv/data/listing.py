@@ -104,7 +104,9 @@ def table_rows(
                 report.add("train", BROKEN, "dropped", f"{where}: {split} is {value!r}, no part of the data")
                 continue
         if row.broken or not isinstance(name := row.fields.get(path), str) or not name.strip():
-            report.add(belongs, BROKEN, "dropped", f"{where}: {row.broken or 'no path'}")
+            held = not row.broken and isinstance(name, dict)  # as data sets of the datasets library hold them
+            why = f"{path} holds the {report.unit.removesuffix('s')} itself, not a path" if held else "no path"
+            report.add(belongs, BROKEN, "dropped", f"{where}: {row.broken or why}")
             continue
         yield belongs, where, name, row.fields
 

@@ -118,7 +118,7 @@ def _users(data: ImageFiles, size: int) -> Iterator[tuple[str, str, Pixels]]:
     """The user's pictures of every part; test and dev are held out of train, by content, where there are none."""
     preprocess = Preprocess((size, size), interpolation=data.interpolation, antialias=data.antialias)
     with tempfile.TemporaryDirectory(prefix="qkv-study-") as scratch:
-        examples = list_examples(data, Path(scratch), Report())
+        examples = list_examples(data, Path(scratch), Report(unit="pictures"))
         for part, some in examples.items():
             if any(not isinstance(example.label, str) for example in some):
                 raise ConfigError("the study is of one class a picture", remedy="choose pictures with one label each")

@@ -28,7 +28,7 @@ def recipe(run: Any) -> dict[str, Any]:
     data = run.data
     if not (data.folder or data.train):
         return {}
-    examples = list_captions(data, Report())
+    examples = list_captions(data, Report(unit="pictures"))
     pictures, side = glance_at(examples, data.hold_out, data.size)
     captions = sum(len(example.label) for example in examples.get("train", ()))
     case, chosen = _case(run, pictures), {}

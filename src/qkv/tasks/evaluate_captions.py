@@ -51,7 +51,7 @@ def evaluate_captions(
     Raises:
         DataError: there is no such part, or no picture of it can be read.
     """
-    listed = list_captions(data, Report())
+    listed = list_captions(data, Report(unit="pictures"))
     if part and part not in listed:
         raise DataError(f"there is no part {part!r}", expected=", ".join(listed), file=data.folder or data.test)
     examples = listed.get(part or "test") or [example for some in listed.values() for example in some]

@@ -79,7 +79,9 @@ def evaluate_clips(classifier: ClipClassifier, data: str, batch: int = 8, looks:
     """
     codec = classifier.codec
     with tempfile.TemporaryDirectory(prefix="qkv-evaluate-") as scratch:
-        parts = list_clips(ClipFiles(data, labels=codec.images.labels, rate=codec.rate), Path(scratch), Report())
+        parts = list_clips(
+            ClipFiles(data, labels=codec.images.labels, rate=codec.rate), Path(scratch), Report(unit="clips")
+        )
         return _evaluate(classifier, data, parts, batch, looks)
 
 
