@@ -1,8 +1,11 @@
 """Rows of a result in the terminal."""
 
+import sys
 from collections.abc import Sequence
 
 __all__ = ["print_table"]
+
+WIDE = 200  # columns where no terminal says how many there are
 
 
 def print_table(rows: Sequence[dict[str, str]]) -> None:
@@ -15,4 +18,4 @@ def print_table(rows: Sequence[dict[str, str]]) -> None:
         table.add_column(name, justify="right" if i else "left")
     for row in rows:
         table.add_row(*row.values())
-    Console(soft_wrap=True).print(table)
+    Console(soft_wrap=True, width=None if sys.stdout.isatty() else WIDE).print(table)

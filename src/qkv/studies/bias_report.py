@@ -61,6 +61,9 @@ def figures(study: Study) -> dict[str, "Figure"]:
             middle = [100 * sum(column) / len(column) for column in zip(*values, strict=True)]
             made["moved"][1].plot(steps, middle, "o-", color=colour, label=label, markersize=4, linewidth=1.4)
     made["by_pictures"][1].set(xlabel="pictures of training", ylabel="test accuracy (%)", xscale="log")
+    counts = sorted({result["pictures"] for result in study.results})
+    made["by_pictures"][1].set_xticks(counts, [f"{count:,}" for count in counts])
+    made["by_pictures"][1].minorticks_off()
     made["rearranged"][1].set(ylabel="test accuracy (%)")
     made["rearranged"][1].set_xticks(range(len(ORDERS)), [SAID[order] for order in ORDERS])
     made["moved"][1].set(xlabel="pixels by which test pictures are moved", ylabel="test accuracy (%)")

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["COLOURS", "finish", "mean", "new_chart", "spread", "svg", "table", "write_charts", "write_page"]
 
 COLOURS = ("#8a92a3", "#4c566a", "#2f6fde", "#0e9f8e", "#c2571a", "#7a3fb8", "#b8860b")
+LETTERS = 110  # of a legend's line, about
 
 
 def new_chart(width: float = 6.4, height: float = 3.6) -> "tuple[Figure, Axes]":
@@ -28,11 +29,13 @@ def new_chart(width: float = 6.4, height: float = 3.6) -> "tuple[Figure, Axes]":
 
 
 def finish(axes: "Axes", title: str) -> None:
-    """Title, legend and a light grid."""
+    """Title, a light grid, and a legend below, where it covers nothing."""
     axes.grid(alpha=0.25)
     for side in ("top", "right"):
         axes.spines[side].set_visible(False)
-    axes.legend(fontsize=7.5, frameon=False)
+    longest = max((len(label) for label in axes.get_legend_handles_labels()[1]), default=0)
+    columns = min(3, max(1, LETTERS // (longest + 6)))
+    axes.figure.legend(loc="outside lower center", ncols=columns, fontsize=7.5, frameon=False)
     axes.set_title(title, fontsize=10, loc="left")
 
 
