@@ -9,7 +9,7 @@ from PIL import Image
 
 from qkv.cli import main
 from qkv.errors import ConfigError
-from qkv.studies import bias, bias_data
+from qkv.studies import bias, bias_data, bias_rung
 from qkv.studies.bias_data import lay_out, rearrangement, subset
 from qkv.studies.bias_rung import moved
 
@@ -96,18 +96,23 @@ def test_a_study_shows_what_came_of_it_and_goes_on(tmp_path, monkeypatch, capsys
 def test_pictures_of_the_users_tables_are_studied(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(bias, "in_a_process", lambda measure, *given: measure(*given))
     monkeypatch.setattr(bias, "SIDES", (4,))
+    monkeypatch.setattr(bias_rung, "MOVED", 4)
+    scored, measure = [], bias_rung._accuracy
+    monkeypatch.setattr(bias_rung, "_accuracy", lambda *given: scored.append(given[2]) or measure(*given))
     for part, count in (("train", 24), ("test", 8)):
         rows = ["picture,kind"]
         for i in range(count):
-            pixels = np.random.default_rng((count, i)).integers(0, 128, (16, 16, 3)) + 127 * (i % 2)
+            light = 2 * i // count  # class by class
+            pixels = np.random.default_rng((count, i)).integers(0, 128, (16, 16, 3)) + 127 * light
             Image.fromarray(pixels.astype(np.uint8)).save(tmp_path / f"{part}{i}.png")
-            rows.append(f"{part}{i}.png,{('dark', 'light')[i % 2]}")
+            rows.append(f"{part}{i}.png,{('dark', 'light')[light]}")
         (tmp_path / f"{part}.csv").write_text("\n".join(rows) + "\n")
     words = ["compare", "images", "--models", "mixer", "--side", "16", "--pictures", "12", "--loop.steps", "1"]
     theirs = ["--data.train", str(tmp_path / "train.csv"), "--data.test", str(tmp_path / "test.csv")]
     theirs += ["--data.path", "picture", "--data.label", "kind", "--out", str(tmp_path / "study")]
     assert main([*words, *theirs]) == 0
     assert {path.name for path in (tmp_path / "study" / "data" / "plain" / "test").iterdir()} == {"dark", "light"}
+    assert {len(labels) for labels in scored} == {8, 4} and all(len(set(labels)) == 2 for labels in scored)
     assert main([*words, "--data", "shapes", *theirs]) == 2
     assert "--data is shapes, which are drawn, and --data.train=" in capsys.readouterr().err
 

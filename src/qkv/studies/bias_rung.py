@@ -22,7 +22,7 @@ from qkv.train.run import Run
 __all__ = ["attention_memory", "learn", "moved"]
 
 BATCH = 200
-MOVED = 300  # test pictures that are also tried moved, each four ways
+MOVED = 300  # test pictures, drawn from all, that are also tried moved, each four ways
 
 
 def learn(run: Run, test: Path, shifts: Sequence[int]) -> dict[str, Any]:
@@ -46,7 +46,8 @@ def learn(run: Run, test: Path, shifts: Sequence[int]) -> dict[str, Any]:
         "test_pictures": len(pictures),
     }
     if shifts:
-        pictures, labels = pictures[:MOVED], labels[:MOVED]
+        some = np.random.default_rng(0).permutation(len(pictures))[:MOVED]  # a table may go class by class
+        pictures, labels = [pictures[i] for i in some], [labels[i] for i in some]
         told["shifted"] = {
             str(by): float(
                 np.mean([
