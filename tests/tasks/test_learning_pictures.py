@@ -37,7 +37,7 @@ def test_digits(digits, tmp_path, model):
     settings = {
         "model": model,
         "size": size,
-        "data": {"folder": str(digits), "augment": {"flip": 0.0, "shift": 0}},
+        "data": {"folder": str(digits), "augment": {"flip": 0.0, "scale": 1.0}},
         "optimize": {"lr": 4e-3},
         "loop": {"steps": steps, "evaluate_every": 1000},
         "out": tmp_path / "run",

@@ -19,7 +19,6 @@ from qkv.errors import ConfigError, RunError, nearest
 from qkv.look.alignment import Reading, as_predicted, word_places
 from qkv.look.measures import merge_words
 from qkv.look.record import Map, Trace
-from qkv.store import new_file
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -265,9 +264,8 @@ def save_figure(figure: "Figure", path: str | Path) -> None:
     # text as text; no date and no random ids, so that the same look gives the same file
     with matplotlib.rc_context({"svg.fonttype": "none", "svg.hashsalt": "qkv"}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # said once, by _style
-        date = {"Date": None} if path.suffix == ".svg" else None
-        with new_file(path) as partial:
-            figure.savefig(partial, dpi=200, facecolor="white", format=path.suffix[1:], metadata=date)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=200, facecolor="white", metadata={"Date": None} if path.suffix == ".svg" else None)
 
 
 def _style(texts: list[str]):

@@ -17,14 +17,15 @@ from qkv.look.draw import labels
 from qkv.look.measures import distance, entropy, first_rows, max_entropy, rollouts
 from qkv.look.packing import LIMIT, Packing, Section, figures, filled, finite, fit, thumbnails
 from qkv.look.record import Map, Trace
-from qkv.store import write_text
 
 __all__ = ["page", "write_page"]
 
 
 def write_page(traces: Trace | Sequence[Trace], path: str | Path, *, title: str = "", limit: int = LIMIT) -> None:
     """Write `page` to a file."""
-    write_text(Path(path), page(traces, title=title, limit=limit))
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(page(traces, title=title, limit=limit), encoding="utf-8")
 
 
 def page(traces: Trace | Sequence[Trace], *, title: str = "", limit: int = LIMIT) -> str:
