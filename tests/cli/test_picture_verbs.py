@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import re
+import shutil
 import sys
 from pathlib import Path
 
@@ -110,6 +111,12 @@ def test_targets_that_were_dropped_are_told_with_the_refusal(place, tmp_path, ca
     assert main(["train", "regress", "--data", str(tmp_path / "t.csv"), "--out", str(tmp_path / "run")]) == 2
     told = capsys.readouterr().err
     assert "every target of train is 3; expected targets that differ. Before that, train: 2 pictures without" in told
+
+
+def test_a_table_in_an_archive_is_told(place, tmp_path, capsys):
+    shutil.make_archive(str(tmp_path / "packed"), "zip", place / "shapes")
+    assert main(["check", str(tmp_path / "packed.zip")]) == 0
+    assert "packed.zip holds tables (regions.test.jsonl, " in capsys.readouterr().out
 
 
 def test_evaluate(place, tmp_path, capsys):

@@ -98,6 +98,8 @@ def test_a_number_is_in_the_unit_of_the_targets():
 
 
 def test_what_is_no_picture():
+    with pytest.raises(DataError, match=r"array of uint8 with the shape \[0, 0, 3\].*of one pixel or more"):
+        made()(np.zeros((0, 0, 3), np.uint8))
     with pytest.raises(DataError, match=r"array of float64 with the shape \[2, 2, 3\]; expected uint8"):
         made()(np.zeros((2, 2, 3)))
     with pytest.raises(DataError, match="a int; expected a path"):

@@ -16,7 +16,7 @@ from qkv.data.clip_sources import ANIMATED, VIDEOS, Clip, is_clip, open_clip, st
 from qkv.data.image_files import ImageFiles
 from qkv.data.image_listing import as_label
 from qkv.data.image_tables import LABEL, choose, column_names
-from qkv.data.listing import list_parts, refuse, table_rows, tables_in, what_lies
+from qkv.data.listing import list_parts, note_packed_tables, refuse, table_rows, tables_in, what_lies
 from qkv.data.pictures import PictureError
 from qkv.data.report import Report
 from qkv.errors import DataError
@@ -103,6 +103,7 @@ def _archive(
 ) -> dict[str, list[ClipExample]]:
     archive = open_archive(path, scratch)
     clips, hidden = clips_of(archive, path, data.rate)
+    note_packed_tables((member.name for member in archive.members), path, report)
     for kind, where in archive.found:
         report.add(part or "train", kind, "dropped", where)
     listed = {name: (f"{path}:{name}", clips[name]) for name in sorted(clips)}

@@ -18,7 +18,7 @@ from qkv.data.class_folders import arrange, is_hidden
 from qkv.data.classes import Label
 from qkv.data.image_files import ImageFiles
 from qkv.data.image_tables import LABEL, PATH, choose, column_names
-from qkv.data.listing import list_parts, refuse, table_rows, tables_in, what_lies
+from qkv.data.listing import list_parts, note_packed_tables, refuse, table_rows, tables_in, what_lies
 from qkv.data.pictures import read_file
 from qkv.data.report import Report
 from qkv.errors import DataError, nearest
@@ -146,6 +146,7 @@ def _is_file_or_broken_link(path: str) -> bool:
 def _archive(path: Path, part: str | None, data: ImageFiles, scratch: Path, report: Report) -> dict[str, list[Example]]:
     archive = open_archive(path, scratch)
     members = sorted(archive.members, key=lambda member: member.name)
+    note_packed_tables((member.name for member in members), path, report)
     layout = arrange([member.name for member in members], archive.folders, str(path), part)
     for kind, where in archive.found:
         report.add(part or "train", kind, "dropped", where)

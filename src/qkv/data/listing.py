@@ -1,17 +1,18 @@
 """What listing labelled pictures and listing labelled clips have in common: places and parts, and tables of them."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from qkv.data.archives import ARCHIVES
 from qkv.data.class_folders import part_of
+from qkv.data.formats import TABLES
 from qkv.data.image_tables import PART, choose, column_names, is_table, read_rows
 from qkv.data.pairs import PARTS
 from qkv.data.report import Report
 from qkv.errors import ConfigError, DataError
 
-__all__ = ["BROKEN", "list_parts", "refuse", "table_rows", "tables_in", "what_lies"]
+__all__ = ["BROKEN", "list_parts", "note_packed_tables", "refuse", "table_rows", "tables_in", "what_lies"]
 
 BROKEN = "broken records"
 Example = TypeVar("Example")
@@ -109,6 +110,16 @@ def table_rows(
             report.add(belongs, BROKEN, "dropped", f"{where}: {row.broken or why}")
             continue
         yield belongs, where, name, row.fields
+
+
+def note_packed_tables(names: Iterable[str], archive: Path, report: Report) -> None:
+    """Say that tables in an archive are not read: the same folder, unpacked, might have other labels."""
+    tables = sorted(name for name in names if name.removesuffix(".gz").endswith(TABLES))
+    if tables:
+        report.remarks.append(
+            f"{archive} holds tables ({', '.join(tables[:3])}{' ...' * (len(tables) > 3)}), which are not read there: "
+            "classes are its folders; if the labels are in a table, unpack it"
+        )
 
 
 def refuse(error: OSError) -> None:

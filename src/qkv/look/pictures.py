@@ -31,6 +31,9 @@ __all__ = ["look_at"]
 
 SHOWN = 448  # pixels of the longer side of the picture in the record, where it has as many
 INSTEAD = "Shown is what its answer hangs on: maps of the classes, by Grad-CAM and by the gradient at each pixel."
+MIXES = (
+    "Shown is how it mixes its patches, row by row of its matrices, and what its answer hangs on: maps of the classes."
+)
 NUMBER = "value"  # what the one output of a regression is called
 
 
@@ -87,7 +90,7 @@ def look_at(
             outputs = model(image)[0]
         seen = Trace()
     if not any(map.kind in ("self", "cross") for map in whole.select()):
-        seen.notes["remark"] = no_attention({"heads": heads}, INSTEAD)
+        seen.notes["remark"] = no_attention({"heads": heads}, MIXES if whole.maps else INSTEAD)
 
     names = _names(codec, outputs, classes, top)
     if whole.maps and rollout != "none" and stacks(whole):
@@ -130,10 +133,11 @@ def _of_heads(map: Map, heads: Sequence[int] | None) -> Map:
     return replace(map, weights=map.weights[rows], heads=tuple(rows))
 
 
-def _names(codec: Any, outputs: Float[Tensor, " output"], classes: Sequence[str], top: int) -> dict[str, int]:
+def _names(codec: Any, outputs: Float[Tensor, " output"], classes: str | Sequence[str], top: int) -> dict[str, int]:
     """The outputs that are explained, by name."""
     if codec.labels == "number":
         return {NUMBER: 0}
+    classes = [classes] if isinstance(classes, str) else classes
     for name in classes:
         if name not in codec.classes:
             raise ConfigError(f"there is no class {name!r}", remedy=nearest(name, codec.classes))

@@ -28,7 +28,7 @@ class ClipTask:
     unit = "clips"
 
     codec: ClipCodec | None = None  # of the run, once its data are ready
-    test = ""  # where clips to evaluate on are
+    test = "clips/test"  # where clips to evaluate on are
 
     def prepare(self, data: ClipFiles, folder: Path, seed: int, codec: ClipCodec | None = None) -> PreparedClips:
         """List, check, split and decode the user's clips; see `qkv.data.clip_prepare`."""
@@ -56,7 +56,7 @@ class ClipTask:
 
     def begin(self, run: Any, prepared: PreparedClips) -> list[str]:
         """Know the user's test; a hint where a class token is to find alone which frames matter (docs/video.md)."""
-        self.test = run.data.test or run.data.dev or run.data.folder or "clips/test"
+        self.test = run.data.test or run.data.dev or run.data.folder or self.test
         if prepared.codec.frame_classes or run.init or run.size.pool != "class":
             return []
         return ["no frame is labelled: if a few frames decide what a clip is, --size.pool max learns that much sooner"]

@@ -17,13 +17,16 @@ TOP = 3  # on the terminal
 def find(paths: Sequence[str]) -> list[str]:
     """The clips that are named, and all in the folders that are named; a folder that holds frames is a clip itself.
 
+    One that holds nothing is named too, and its row says so.
+
     Raises:
         DataError: nothing is there.
     """
     found: dict[Path, None] = {}
-    for path in map(Path, paths):
-        found |= dict.fromkeys(clips_below(path) if path.is_dir() else [path])
-    if not found:
+    below = {path: clips_below(path) if path.is_dir() else [path] for path in map(Path, paths)}
+    for path, clips in below.items():
+        found |= dict.fromkeys(clips or [path])
+    if not any(below.values()):
         raise DataError(
             f"there is no clip in {', '.join(paths) or 'nothing'}", expected="folders of frames, GIFs or videos"
         )
@@ -43,8 +46,8 @@ def terminal_row(answer: ClipAnswer, top: int, width: int = 0) -> str:
 def json_row(answer: ClipAnswer, top: int | None = None) -> str:
     """A line of JSON: all that is known of an answer, or why there is none."""
     row = answer.to_json() | {"clip": as_text(answer.clip)}
-    if answer.mark:
-        row["mark"] = as_text(answer.mark)
+    if row.pop("mark", ""):
+        row["error"] = as_text(answer.mark)
     if answer.probabilities:
         row["probabilities"] = dict(list(answer.probabilities.items())[:top])
     return json_text(row)

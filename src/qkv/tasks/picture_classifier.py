@@ -65,7 +65,7 @@ class PictureAnswer:
         """The likeliest classes with their probabilities, the likeliest first."""
         if self.probabilities is None:
             return []
-        order = np.argsort(-self.probabilities, kind="stable")[:count]
+        order = np.argsort(-self.probabilities, kind="stable")[: max(count, 0)]
         return [(self.classes[i], float(self.probabilities[i])) for i in order]
 
     def __str__(self) -> str:
@@ -161,10 +161,11 @@ def opened(picture: Any) -> tuple[str, UInt8[np.ndarray, "row column 3"]]:
     if isinstance(picture, Example):
         return picture.where, decode(picture.read(), picture.where).pixels
     if isinstance(picture, np.ndarray):
-        if picture.dtype != np.uint8 or picture.ndim not in (2, 3) or picture.shape[2:] not in ((), (3,)):
+        shaped = picture.ndim in (2, 3) and picture.shape[2:] in ((), (3,)) and picture.size
+        if picture.dtype != np.uint8 or not shaped:
             raise DataError(
                 f"an array of {picture.dtype} with the shape {list(picture.shape)}",
-                expected="uint8 with the shape [row, column, 3] or [row, column]",
+                expected="uint8 with the shape [row, column, 3] or [row, column], of one pixel or more",
             )
         picture = Image.fromarray(picture)
     if not isinstance(picture, Image.Image):

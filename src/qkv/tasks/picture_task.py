@@ -31,7 +31,7 @@ class PictureTask:
 
     codec: ImageCodec | None = None  # of the run, once its data are ready
     own = ""  # the name of its model
-    test = ""  # where pictures to evaluate on are
+    test = "photos/test"  # where pictures to evaluate on are
 
     def prepare(
         self, data: ImageFiles, folder: Path, seed: int, codec: ImageCodec | Preprocess | None = None
@@ -56,7 +56,7 @@ class PictureTask:
     def begin(self, run: Any, prepared: PreparedImages) -> list[str]:
         """Know the classes; say which recipe it is, and its traps."""
         self.codec, self.own = prepared.codec, run.model
-        self.test = run.data.test or run.data.dev or run.data.folder or "photos/test"
+        self.test = run.data.test or run.data.dev or run.data.folder or self.test
         pictures = len(prepared.train.images)
         return [described(run, pictures), *traps(run, pictures, prepared.codec.preprocess.size)]
 
