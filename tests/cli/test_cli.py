@@ -110,7 +110,8 @@ def test_debug_shows_the_trace(capsys):
         ("", "holds no keys"),
     ],
 )
-def test_a_mistake_in_yaml(text, message, capsys, tmp_path):
+def test_a_mistake_in_yaml(text, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "run.yaml").write_text(text)
     code, _, err = run("train", "toy", "--out", "o", "--config", str(tmp_path / "run.yaml"), capsys=capsys)
     assert code == 2 and message in err and err.count("\n") == 1

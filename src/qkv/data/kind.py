@@ -5,7 +5,7 @@ import os
 from collections.abc import Collection, Mapping
 from itertools import islice
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal
 
 from qkv.data.archives import ARCHIVES
 from qkv.data.caption_listing import CAPTION
@@ -16,9 +16,9 @@ from qkv.data.image_listing import names_pictures, table_in
 from qkv.data.image_tables import LABEL, PATH, choose, column_names, is_table
 from qkv.data.tags_reading import is_tagged
 from qkv.data.texts_listing import has_class_folders, names_texts
-from qkv.errors import ConfigError, DataError
+from qkv.errors import DataError
 
-__all__ = ["Kind", "find_kind", "refuse_pairs"]
+__all__ = ["Kind", "find_kind", "refuse_no_pairs"]
 
 Kind = Literal["pairs", "pictures", "captions", "clips", "texts", "tags"]
 LOOKED_AT = 10_000  # names of a folder, until one is a picture's
@@ -78,12 +78,12 @@ def find_kind(where: str, columns: Mapping[str, str] | None = None) -> Kind:
     return "pairs"
 
 
-def refuse_pairs(where: str, task: str, kinds: Collection[str]) -> NoReturn:
-    """Say why what was taken for pairs, for want of anything better, is nothing that a task learns from.
+def refuse_no_pairs(where: str, task: str, kinds: Collection[str]) -> None:
+    """DataError for what was taken for pairs for want of anything better: nothing, an empty file, a table.
 
-    Raises:
-        DataError: nothing is there, or nothing in it, or a table without the columns that are needed.
-        ConfigError: there are pairs.
+    Args:
+        task: what was to learn from it.
+        kinds: of data that the task learns from.
     """
     path, needs = Path(where).expanduser(), " or ".join(kinds)
     if not path.exists() and not (path.parent.is_dir() and any(path.parent.glob(f"{glob.escape(path.name)}.*"))):
@@ -105,10 +105,6 @@ def refuse_pairs(where: str, task: str, kinds: Collection[str]) -> NoReturn:
             file=path,
             line=1,
         )
-    raise ConfigError(
-        f"there are pairs at {where}, and {task} learns from {needs}",
-        remedy="if they are something else, say so with --kind",
-    )
 
 
 def _holds_captions(path: Path, named: Mapping[str, str]) -> bool:

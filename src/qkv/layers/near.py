@@ -59,11 +59,13 @@ class NearMask(Mask):
 def neighbours(rows: int, columns: int, reach: int, device: torch.device | None = None) -> NearMask:
     """Each cell of a grid, row by row, sees those at most ``reach`` rows and columns away."""
     down, along = (torch.arange(side, device=device) for side in (rows, columns))
-    row, column = down.repeat_interleave(columns), along.repeat(rows)
-    keep = _near(row, row, reach) & _near(column, column, reach)
+    # Side by side, and only then for each two cells: distances of those would be many numbers of eight bytes.
+    near_rows, near_columns = (_near(side, side, reach) for side in (down, along))
+    keep = near_rows[:, None, :, None] & near_columns[None, :, None, :]
     side = 2 * reach
     worth = rows * columns > WORTH * (side + 2 * reach) ** 2
-    return NearMask(keep[None, None], tiles=_tiles(rows, columns, reach, side, device) if worth else None)
+    keep = keep.reshape(1, 1, rows * columns, rows * columns)
+    return NearMask(keep, tiles=_tiles(rows, columns, reach, side, device) if worth else None)
 
 
 def _tiles(rows: int, columns: int, reach: int, side: int, device: torch.device | None) -> Tiles:

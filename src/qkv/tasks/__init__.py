@@ -59,12 +59,12 @@ def kind_of(name: str, data: str, columns: Mapping[str, str] | None = None) -> s
     """
     if not data:
         return next(iter(TASKS[name]))
-    from qkv.data.kind import find_kind, refuse_pairs
+    from qkv.data.kind import find_kind, refuse_no_pairs
 
     kind = find_kind(data, columns)
     if kind not in TASKS[name]:
         if kind == "pairs":
-            refuse_pairs(data, name, TASKS[name])
+            refuse_no_pairs(data, name, TASKS[name])
         raise ConfigError(
             f"there are {kind} at {data}, and {name} learns from " + " or ".join(TASKS[name]),
             remedy="if they are something else, say so with --kind",

@@ -22,15 +22,12 @@ def find(paths: Sequence[str]) -> list[str]:
     Raises:
         DataError: nothing is there.
     """
-    found: dict[Path, None] = {}
     below = {path: clips_below(path) if path.is_dir() else [path] for path in map(Path, paths)}
-    for path, clips in below.items():
-        found |= dict.fromkeys(clips or [path])
     if not any(below.values()):
         raise DataError(
             f"there is no clip in {', '.join(paths) or 'nothing'}", expected="folders of frames, GIFs or videos"
         )
-    return list(map(str, found))
+    return list(dict.fromkeys(str(clip) for path, clips in below.items() for clip in clips or [path]))
 
 
 def terminal_row(answer: ClipAnswer, top: int, width: int = 0) -> str:
